@@ -1,0 +1,48 @@
+"""Refusals that help: one sentence that names the value and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SkiplabError(Exception):
+    """A problem the user can mend; the message is one sentence that says what and how."""
+
+
+class Refused(SkiplabError, ValueError):
+    """A wrong shape, value or name was passed in."""
+
+
+class DataMissing(SkiplabError):
+    """A data set is not on this machine; the message names the command that gets it."""
+
+
+class DataDamaged(SkiplabError):
+    """A data file is truncated, of the wrong format, or fails its checksum."""
+
+
+def near(name: str, choices: Iterable[str]) -> str:
+    """Suggest the names closest to a mistyped one, as ' Did you mean …?' or nothing."""
+    close = difflib.get_close_matches(name, list(choices), n=3, cutoff=0.5)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def one_of(what: str, value: str, choices: Iterable[str]) -> str:
+    """Return value if it is among the choices, else refuse it and suggest near names."""
+    names = list(choices)
+    if value not in names:
+        raise Refused(f"{what} {value!r} is unknown; choose one of {', '.join(names)}.{near(value, names)}")
+    return value
+
+
+def at_least(what: str, value: float, least: float) -> None:
+    """Refuse a number below its least sensible value."""
+    if not value >= least:
+        raise Refused(f"{what} is {value}, but must be at least {least}.")
+
+
+def require(condition: bool, sentence: str) -> None:
+    """Refuse with the sentence unless the condition holds."""
+    if not condition:
+        raise Refused(sentence)
