@@ -1,3 +1,25 @@
-"""skiplab: why do skip connections make deep networks trainable, and does your network have what they fix?"""
+"""skiplab: why do skip connections make deep networks trainable, and does your network have what they fix?
+
+    import skiplab as sl
+    sl.run("orhan2017/figure-7")          # run a study; returns what it left behind
+    sl.results("orhan2017/figure-7")      # its table, a DataFrame
+    sl.gradient_norms(model, batch, criterion=torch.nn.CrossEntropyLoss())
+"""
+
+from typing import Any
 
 __version__ = "0.1.0"
+__all__ = ["Ensemble", "Subject", "gradient_norms", "results", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: `skiplab list` must not wait for torch.
+    if name in __all__:
+        from skiplab import interface
+
+        return getattr(interface, name)
+    raise AttributeError(f"module 'skiplab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

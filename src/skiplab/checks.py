@@ -22,6 +22,10 @@ class DataDamaged(SkiplabError):
     """A data file is truncated, of the wrong format, or fails its checksum."""
 
 
+class TimeIsUp(Exception):  # noqa: N818 - not an error: the work goes on from its checkpoint
+    """Long work met its time limit after it saved what it needs to go on."""
+
+
 def near(name: str, choices: Iterable[str]) -> str:
     """Suggest the names closest to a mistyped one, as ' Did you mean …?' or nothing."""
     close = difflib.get_close_matches(name, list(choices), n=3, cutoff=0.5)

@@ -40,6 +40,7 @@ class Study:
     paper_device: str = "cpu"
     choices: Sequence[str] = ()
     errata: Sequence[str] = ()
+    alpha: float = 0.05
     in_tour: bool = False
     paper: str = field(init=False)
 

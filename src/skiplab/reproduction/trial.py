@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class TimeIsUp(Exception):
-    """Raised by a trial that met the run's time limit after it saved a checkpoint."""
-
-
 @dataclass(frozen=True)
 class Bench:
     """Where a trial works: the device, a folder for checkpoints, and whom to tell of progress."""
@@ -33,6 +29,14 @@ class Bench:
     checkpoints: Path | None = None
     deadline: float | None = None
     tell: Callable[[float, str], None] = lambda done, text: None
+
+
+_KNOWN: dict[str, int] = {}
+
+
+def versions_at_hand() -> dict[str, int]:
+    """The current version of every trial that has been declared, by name."""
+    return dict(_KNOWN)
 
 
 class Trial:
@@ -44,6 +48,7 @@ class Trial:
         self.module = function.__module__
         self.attribute = function.__name__
         self.__doc__ = function.__doc__
+        _KNOWN[self.name] = version
 
     @property
     def name(self) -> str:

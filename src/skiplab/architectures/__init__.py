@@ -1,0 +1,77 @@
+"""Networks of the five papers, one equation a class, each describing one network.
+
+Constructors draw from the generator they are given, never from torch's global one. Every network has
+``block_names``, its repeated blocks as submodule names in order of depth, and runs under
+``torch.func.functional_call`` and ``torch.vmap``. ``ARCHITECTURES`` holds a small example of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from skiplab.architectures.fully_connected import HyperResidualNet, PathResidualNet, PlainNet, ResidualNet
+from skiplab.architectures.linear import (
+    DenseResidualLinearNet,
+    HyperResidualLinearNet,
+    PlainLinearNet,
+    ResidualLinearNet,
+)
+from skiplab.architectures.resnet import ResNet
+from skiplab.architectures.simplified import SimplifiedPlnNet, SimplifiedResNet
+from skiplab.architectures.skip_matrices import Folded, Orthogonal, Shared, Tau
+from skiplab.architectures.toy import TOY_NETS, ToyPlainNet
+
+
+@dataclass(frozen=True)
+class Example:
+    """A small network of one kind: ``build(generator=…, dtype=…)``, and the shape of one of its inputs."""
+
+    build: Callable[..., nn.Module]
+    input_shape: tuple[int, ...]
+
+
+def _toy(kind: type[ToyPlainNet], *, generator: torch.Generator, dtype: torch.dtype) -> nn.Module:
+    net = kind(biases=0.1 * torch.ones(5, 2), dtype=dtype)
+    net.set_signs(2 * torch.randint(2, (net.weight_count,), generator=generator) - 1)
+    return net
+
+
+_FC: dict[str, Any] = {"inputs": 6, "width": 8, "depth": 5, "outputs": 3}
+_IMAGES: dict[str, Any] = {"blocks": 2, "filters": (4, 8), "outputs": 3}
+
+ARCHITECTURES: dict[str, Example] = {
+    "plain": Example(partial(PlainNet, **_FC), (6,)),
+    "plain-tanh": Example(partial(PlainNet, **_FC, activation="tanh"), (6,)),
+    "plain-bn": Example(partial(PlainNet, **_FC, batch_norm_at=2), (6,)),
+    "residual": Example(partial(ResidualNet, **_FC), (6,)),
+    "residual-bn": Example(partial(ResidualNet, **_FC, batch_norm_at=2), (6,)),
+    "residual-orthogonal": Example(partial(ResidualNet, **_FC, skip=Orthogonal()), (6,)),
+    "residual-folded": Example(partial(ResidualNet, **_FC, skip=Folded(distinct=2)), (6,)),
+    "residual-tau": Example(partial(ResidualNet, **_FC, skip=Shared(Tau(tau=0.1))), (6,)),
+    "hyper-residual": Example(partial(HyperResidualNet, **_FC), (6,)),
+    "path-residual": Example(partial(PathResidualNet, **_FC), (6,)),
+    "linear-plain": Example(partial(PlainLinearNet, (4, 3, 5)), (4,)),
+    "linear-residual": Example(partial(ResidualLinearNet, (4, 3, 5)), (4,)),
+    "linear-hyper-residual": Example(partial(HyperResidualLinearNet, (4, 3, 5)), (4,)),
+    "linear-dense-residual": Example(partial(DenseResidualLinearNet, (4, 4, 4)), (4,)),
+    **{f"toy-{name}": Example(partial(_toy, kind), (2,)) for name, kind in TOY_NETS.items()},
+    "simplified-plain": Example(partial(SimplifiedPlnNet, **_IMAGES), (3, 8, 8)),
+    "simplified-residual": Example(partial(SimplifiedResNet, **_IMAGES), (3, 8, 8)),
+    "resnet": Example(partial(ResNet, **_IMAGES), (3, 8, 8)),
+    "resnet-plain": Example(partial(ResNet, **_IMAGES, skips=False), (3, 8, 8)),
+}
+
+
+def examples(dtype: torch.dtype = torch.float32) -> dict[str, Callable[[torch.Generator], nn.Module]]:
+    """Return the small example of every architecture, as a function of its generator."""
+
+    def maker(example: Example) -> Callable[[torch.Generator], nn.Module]:
+        return lambda generator: example.build(generator=generator, dtype=dtype)
+
+    return {name: maker(example) for name, example in ARCHITECTURES.items()}

@@ -1,0 +1,61 @@
+"""What networks expect of sizes and inputs, refused in one sentence where they get something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+
+from torch import Tensor
+
+from skiplab.checks import require
+
+
+def whole_numbers(**sizes: int) -> None:
+    """Refuse a size that is not a whole number of at least 1."""
+    for name, value in sizes.items():
+        right = isinstance(value, Integral) and value >= 1
+        require(right, f"{name} is {value!r}, but must be a whole number of at least 1.")
+
+
+def rows(x: Tensor, features: int, *, flat: bool = False) -> Tensor:
+    """Return the input if its last axis holds this many features; ``flat`` also demands one batch axis."""
+    shape = tuple(x.shape)
+    require(
+        len(shape) >= 1 and shape[-1] == features,
+        f"The input has shape {shape}, but this network takes {features} features in the last axis; "
+        f"reshape the input or build the network with another number of inputs.",
+    )
+    require(
+        not flat or len(shape) == 2,
+        f"The input has shape {shape}, but batch normalisation needs (batch, {features}); "
+        f"flatten the leading axes.",
+    )
+    return x
+
+
+def images(x: Tensor, channels: int, halvings: int) -> Tensor:
+    """Return the input if it is a batch of images with these channels, large enough to be halved so often."""
+    shape, least = tuple(x.shape), 2**halvings
+    require(
+        len(shape) == 4 and shape[1] == channels,
+        f"The input has shape {shape}, but this network takes (batch, {channels}, height, width); "
+        f"reshape the input or build the network with another number of channels.",
+    )
+    require(
+        min(shape[2:]) >= least,
+        f"Images of {shape[2]} × {shape[3]} are too small to be halved {halvings} times; "
+        f"pass at least {least} × {least} or build fewer groups of filters.",
+    )
+    return x
+
+
+def never_falling(name: str, sizes: Sequence[int]) -> None:
+    """Refuse no sizes, or sizes of which one is smaller than the one before it."""
+    require(len(sizes) >= 1, f"{name} are empty; give one number a group, such as (16, 32, 64).")
+    for size in sizes:
+        whole_numbers(**{name: size})
+    require(
+        list(sizes) == sorted(sizes),
+        f"{name} are {tuple(sizes)}, but must not fall, because the shortcut pads channels and never drops "
+        f"any; sort them.",
+    )

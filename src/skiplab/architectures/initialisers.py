@@ -1,0 +1,137 @@
+"""How weights start: Gaussian with a deviation set by a layer's fans, and biases of zero.
+
+A layer's fan-in S is the number of inputs one of its units sees (C·U·V for C input channels and a U × V
+kernel), its fan-out the number of units one input reaches. Numbers are drawn in float64 and then rounded,
+so a seed names the same network in every precision, and always from the generator passed in.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.checks import Refused, require
+
+Layer = TypeVar("Layer", bound=nn.Module)
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+
+WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+def undrawn(kind: type[Layer], *sizes: int, dtype: torch.dtype, **settings: Any) -> Layer:
+    """Create a layer whose weights are not yet drawn; torch's own constructors use the global generator."""
+    layer: Layer = nn.utils.skip_init(kind, *sizes, device="cpu", dtype=dtype, **settings)
+    return layer
+
+
+def standard_normal(shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """Draw float64 standard normal numbers, on the CPU whatever the generator's device."""
+    if not isinstance(generator, torch.Generator):
+        raise Refused(
+            f"generator is {generator!r}, but must be a torch.Generator, such as "
+            "skiplab.randomness.torch_generator(seed) returns."
+        )
+    drawn = torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=torch.float64)
+    return drawn.cpu()
+
+
+def fans(layer: nn.Module) -> tuple[int, int]:
+    """Return (fan_in, fan_out) of a linear or convolutional layer, grouped convolutions included."""
+    weight = layer.weight
+    assert isinstance(weight, Tensor)
+    groups = layer.groups if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d) else 1
+    window = math.prod(weight.shape[2:])
+    return weight.shape[1] * window, weight.shape[0] // groups * window
+
+
+class Initialiser(ABC):
+    """A rule for the deviation of a layer's first weights."""
+
+    @abstractmethod
+    def deviation(self, fan_in: int, fan_out: int) -> float:
+        """Return the standard deviation of the weights of a layer with these fans."""
+
+    def apply(self, module: AnyModule, generator: torch.Generator) -> AnyModule:
+        """Draw the weights of linear and convolutional layers inside, zero their biases, return the whole."""
+        with torch.no_grad():
+            for layer in module.modules():
+                if isinstance(layer, WEIGHTED):
+                    self._draw(layer, generator)
+        return module
+
+    def _draw(self, layer: nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d, generator: torch.Generator) -> None:
+        if isinstance(layer.weight, nn.UninitializedParameter):
+            raise Refused(
+                f"{layer} has no shape yet; pass one batch through the module before initialising it."
+            )
+        layer.weight.copy_(self.deviation(*fans(layer)) * standard_normal(layer.weight.shape, generator))
+        if layer.bias is not None:
+            layer.bias.zero_()
+
+
+def _scale(what: str, value: float) -> None:
+    require(0 <= value < math.inf, f"{what} is {value}, but must be a finite number of at least 0.")
+
+
+@dataclass(frozen=True)
+class Glorot(Initialiser):
+    """Glorot & Bengio (2010) with a gain g: variance 2g²/(fan_in + fan_out)."""
+
+    gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        _scale("gain", self.gain)
+
+    def deviation(self, fan_in: int, fan_out: int) -> float:
+        return self.gain * math.sqrt(2 / (fan_in + fan_out))
+
+
+GLOROT = Glorot()
+
+
+@dataclass(frozen=True)
+class He(Initialiser):
+    """He et al. (2015) with a gain g: variance 2g²/fan_in."""
+
+    gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        _scale("gain", self.gain)
+
+    def deviation(self, fan_in: int, fan_out: int) -> float:
+        return self.gain * math.sqrt(2 / fan_in)
+
+
+@dataclass(frozen=True)
+class Normal(Initialiser):
+    """The same deviation in every layer, whatever its fans."""
+
+    std: float
+
+    def __post_init__(self) -> None:
+        _scale("std", self.std)
+
+    def deviation(self, fan_in: int, fan_out: int) -> float:
+        return self.std
+
+
+@dataclass(frozen=True)
+class KWI(Initialiser):
+    """yu2019 eq 3, for plain networks ("Kaiming"): deviation √(2/S), S = C·U·V the fan-in."""
+
+    def deviation(self, fan_in: int, fan_out: int) -> float:
+        return math.sqrt(2 / fan_in)
+
+
+@dataclass(frozen=True)
+class HMWI(Initialiser):
+    """yu2019 eq 4, for residual networks ("Hartz-Ma"): deviation 1/S, S = C·U·V the fan-in."""
+
+    def deviation(self, fan_in: int, fan_out: int) -> float:
+        return 1 / fan_in

@@ -1,0 +1,58 @@
+"""The fully fledged ResNet for small images: basic blocks, batch normalisation, shortcut A.
+
+He et al. (2016), section 4.2: a 3 × 3 convolution, three groups of n blocks with 16, 32, 64 filters, average
+pooling, a linear output; 6n + 2 layers with weights (n = 3 is ResNet-20, n = 5 ResNet-32).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Unpack
+
+import torch
+from torch import nn
+
+from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, Layout, conv3x3
+from skiplab.architectures.initialisers import He, Initialiser
+from skiplab.shapes import Images
+
+HE_INIT = He()
+
+
+class BasicBlock(nn.Module):
+    """y = ReLU(s(x) + BN(conv(ReLU(BN(conv(x)))))), s being shortcut A, or nothing without skips."""
+
+    def __init__(self, channels: int, filters: int, stride: int, *, skips: bool, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.conv1 = conv3x3(channels, filters, stride, bias=False, dtype=dtype)
+        self.norm1 = nn.BatchNorm2d(filters, dtype=dtype)
+        self.conv2 = conv3x3(filters, filters, 1, bias=False, dtype=dtype)
+        self.norm2 = nn.BatchNorm2d(filters, dtype=dtype)
+        self.shortcut = IdentityShortcut(channels, filters, stride) if skips else None
+
+    def forward(self, x: Images) -> Images:
+        inner = torch.relu(self.norm1(self.conv1(x)))
+        field = self.norm2(self.conv2(inner))
+        return torch.relu(field if self.shortcut is None else field + self.shortcut(x))
+
+
+def _stem(channels: int, filters: int, *, dtype: torch.dtype) -> nn.Module:
+    conv = conv3x3(channels, filters, 1, bias=False, dtype=dtype)
+    return nn.Sequential(conv, nn.BatchNorm2d(filters, dtype=dtype), nn.ReLU())
+
+
+class ResNet(GroupedNet):
+    """ResNet-(6n+2) with n = ``blocks`` basic blocks a group; ``skips=False`` is its plain counterpart."""
+
+    def __init__(
+        self,
+        blocks: int,
+        *,
+        generator: torch.Generator,
+        skips: bool = True,
+        init: Initialiser = HE_INIT,
+        dtype: torch.dtype = torch.float32,
+        **layout: Unpack[Layout],
+    ) -> None:
+        stem, block = partial(_stem, dtype=dtype), partial(BasicBlock, skips=skips, dtype=dtype)
+        super().__init__(stem, block, blocks, generator=generator, init=init, dtype=dtype, **layout)

@@ -1,0 +1,16 @@
+"""Benchmarks: ours and others, interleaved in one run, reported as ratios."""
+
+from __future__ import annotations
+
+from skiplab.benchmarks.harness import Case, Timing, interleave
+from skiplab.benchmarks.landscape import landscape_cases
+from skiplab.benchmarks.training import training_cases
+
+BENCHMARKS = {"training": training_cases, "landscape": landscape_cases}
+
+__all__ = ["BENCHMARKS", "Case", "Timing", "interleave", "measure"]
+
+
+def measure(name: str, *, rounds: int = 5, device: str = "cpu") -> list[Timing]:
+    """Run one benchmark by name; the first case is ours and the ratios are to it."""
+    return interleave(name, BENCHMARKS[name](device), rounds)

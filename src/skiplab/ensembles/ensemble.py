@@ -1,0 +1,202 @@
+"""E networks of one architecture as one computation.
+
+Only this room adds or removes the seed axis. Member i computes what the i-th module would compute alone; the
+two backends give one result: ``batched`` maps the module over stacked states with ``torch.vmap``, ``loop``
+visits the members in turn (faster for convolutions on a CPU).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils import _pytree as pytree
+
+from skiplab.checks import Refused, one_of, require
+from skiplab.ensembles.layout import Layout
+
+BACKENDS = ("auto", "batched", "loop")
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+
+class Ensemble:
+    """Stacked networks: ``rows`` (E, row) holds the parameters, ``fixed`` buffers and frozen parameters."""
+
+    def __init__(self, skeleton: nn.Module, rows: Tensor, fixed: dict[str, Tensor], backend: str) -> None:
+        self.skeleton = skeleton
+        self.layout = Layout.of(skeleton)
+        self.rows = rows
+        self.fixed = fixed
+        self.backend = backend
+
+    @staticmethod
+    def of(modules: Sequence[nn.Module], *, backend: str = "auto", device: Any = None) -> Ensemble:
+        """Stack modules of the same architecture; their tensors are copied, the modules left alone."""
+        require(len(modules) > 0, "an ensemble needs at least one network; pass a list of modules.")
+        one_of("backend", backend, BACKENDS)
+        first = modules[0]
+        device = device or next((p.device for p in first.parameters()), torch.device("cpu"))
+        layout = Layout.of(first)
+        require(layout.count > 0, "the network has no trainable parameter; set requires_grad on some.")
+        for index, module in enumerate(modules[1:], 1):
+            if type(module) is not type(first) or _shapes(module) != _shapes(first):
+                raise Refused(f"network {index} differs in kind or shape from network 0; stack only like ones.")
+        rows = torch.stack([layout.pack(dict(m.named_parameters())).to(device) for m in modules])
+        states = [_fixed_state(module, layout) for module in modules]
+        fixed = {name: torch.stack([state[name].to(device) for state in states]) for name in states[0]}
+        skeleton = copy.deepcopy(first).to(device)
+        return Ensemble(skeleton, rows, fixed, _choose(backend, skeleton, torch.device(device)))
+
+    @property
+    def size(self) -> int:
+        """Number of members E."""
+        return self.rows.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the members live."""
+        return self.rows.device
+
+    @property
+    def parameters(self) -> dict[str, Tensor]:
+        """Named views of the trainable parameters, seed axis first."""
+        return self.layout.unpack(self.rows)
+
+    def train(self, mode: bool = True) -> Ensemble:
+        """Set training mode (batch statistics, dropout) as ``nn.Module.train`` does."""
+        self.skeleton.train(mode)
+        return self
+
+    def __call__(self, inputs: Tensor, *, shared: bool = True) -> Tensor:
+        """Outputs (E, B, …) on one shared batch, or on a batch a member when not shared."""
+        in_dims = (0, 0, None if shared else 0)
+        call = self.call_member
+        return self.map(call, in_dims, self.parameters, self.fixed, inputs)  # type: ignore[no-any-return]
+
+    def call_member(self, parameters: dict[str, Tensor], fixed: dict[str, Tensor], *inputs: Any) -> Any:
+        """The pure function of one network: what the module computes from these states."""
+        if self.backend == "loop":
+            inputs = tuple(_channels_last(value) for value in inputs)
+        return functional_call(self.skeleton, (parameters, fixed), inputs)
+
+    def map(self, function: Callable[..., Any], in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """Map a function over members: arguments with in_dim 0 carry the seed axis, None are shared."""
+        return map_members(function, in_dims, args, self.size, batched=self.backend == "batched")
+
+    def gradients(
+        self, inputs: Tensor, labels: Tensor, criterion: Callable[[Tensor, Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Losses (E,), outputs (E, B, …) and gradients (E, row) of each member on its own batch.
+
+        Members share no parameter, so the gradient of the summed loss is every member's own gradient.
+        """
+        if self.backend == "loop":
+            each = [self._gradient_of(slice(i, i + 1), inputs, labels, criterion) for i in range(self.size)]
+            losses, outputs, rows = zip(*each, strict=True)
+            return torch.cat(losses), torch.cat(outputs), torch.cat(rows)
+        return self._gradient_of(slice(None), inputs, labels, criterion)
+
+    def _gradient_of(
+        self, members: slice, inputs: Tensor, labels: Tensor, criterion: Callable[[Tensor, Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        def loss_of(
+            parameters: dict[str, Tensor], fixed: dict[str, Tensor], x: Tensor, y: Tensor
+        ) -> tuple[Tensor, Tensor]:
+            output = self.call_member(parameters, fixed, x)
+            return criterion(output, y), output
+
+        rows = self.rows[members].detach().requires_grad_()
+        fixed = {name: tensor[members] for name, tensor in self.fixed.items()}
+        args = (self.layout.unpack(rows), fixed, inputs[members], labels[members])
+        losses, outputs = map_members(loss_of, (0, 0, 0, 0), args, len(rows), batched=self.backend == "batched")
+        (gradient,) = torch.autograd.grad(losses.sum(), rows)
+        return losses.detach(), outputs.detach(), gradient
+
+    def member(self, index: int) -> nn.Module:
+        """Member i as an ordinary module with its own tensors."""
+        require(-self.size <= index < self.size, f"member {index} does not exist; there are {self.size}.")
+        module = copy.deepcopy(self.skeleton)
+        state = {name: tensor[index] for name, tensor in (self.parameters | self.fixed).items()}
+        with torch.no_grad():
+            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+                tensor.copy_(state[name])
+        return module
+
+    def members(self) -> list[nn.Module]:
+        """All members as ordinary modules."""
+        return [self.member(index) for index in range(self.size)]
+
+    def save(self, path: Path) -> None:
+        """Write all members to one safetensors file."""
+        from safetensors.torch import save_file
+
+        tensors = self.parameters | self.fixed
+        save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, path)
+
+    @staticmethod
+    def load(path: Path, like: nn.Module, *, backend: str = "auto", device: Any = "cpu") -> Ensemble:
+        """Read members written by ``save``; ``like`` is any module of their architecture."""
+        from safetensors.torch import load_file
+
+        tensors = load_file(path)
+        expected = {name for name, _ in (*like.named_parameters(), *like.named_buffers())}
+        require(expected == set(tensors), f"{path} holds another architecture than {type(like).__name__}.")
+        layout = Layout.of(like)
+        size = len(next(iter(tensors.values())))
+        rows = [layout.pack({name: tensors[name][i] for name in layout.names}) for i in range(size)]
+        fixed = {name: tensors[name].to(device) for name in tensors if name not in layout.names}
+        skeleton = copy.deepcopy(like).to(device)
+        backend = _choose(backend, skeleton, torch.device(device))
+        return Ensemble(skeleton, torch.stack(rows).to(device), fixed, backend)
+
+
+def map_members(
+    function: Callable[..., Any],
+    in_dims: tuple[int | None, ...],
+    args: Sequence[Any],
+    size: int,
+    *,
+    batched: bool,
+) -> Any:
+    """Map a function of one member over the seed axis, by vmap or one by one, and stack what it returns."""
+    if batched and size > 1:
+        return torch.vmap(function, in_dims=in_dims, randomness="different")(*args)
+
+    def pick(arg: Any, dim: int | None, index: int) -> Any:
+        return arg if dim is None else pytree.tree_map(lambda tensor: tensor[index], arg)
+
+    results = [
+        function(*[pick(arg, dim, index) for arg, dim in zip(args, in_dims, strict=True)])
+        for index in range(size)
+    ]
+    if size == 1:  # unsqueeze is a view: a lone network pays nothing for the seed axis
+        return pytree.tree_map(lambda tensor: tensor.unsqueeze(0), results[0])
+    return pytree.tree_map(lambda *tensors: torch.stack(tensors), *results)
+
+
+def _shapes(module: nn.Module) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+
+
+def _fixed_state(module: nn.Module, layout: Layout) -> dict[str, Tensor]:
+    states = (*module.named_parameters(), *module.named_buffers())
+    return {name: tensor.detach() for name, tensor in states if name not in layout.names}
+
+
+def _choose(backend: str, skeleton: nn.Module, device: torch.device) -> str:
+    if backend != "auto":
+        return backend
+    convolutional = any(isinstance(module, CONVOLUTIONS) for module in skeleton.modules())
+    return "loop" if convolutional and device.type == "cpu" else "batched"
+
+
+def _channels_last(value: Any) -> Any:
+    # The fast layout for convolutions on a CPU; on other inputs it has no meaning.
+    if isinstance(value, Tensor) and value.ndim == 4 and value.device.type == "cpu":
+        return value.contiguous(memory_format=torch.channels_last)
+    return value

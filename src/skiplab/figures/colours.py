@@ -1,0 +1,90 @@
+"""One colour and one label for each condition, the same in every figure.
+
+The first seven colours are Okabe and Ito's, which colour-blind readers tell apart; the others were taken
+from Tol's muted scheme to differ from these in lightness. Skip matrices between the identity and zero are
+greys as in Orhan & Pitkow (2018): the darker, the more orthogonal.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+
+_COLOURS = {
+    "plain": "#D55E00",
+    "residual": "#0072B2",
+    "hyper-residual": "#009E73",
+    "path-residual": "#CC79A7",
+    "bias-symm-break": "#E69F00",
+    "bias-l2-reg": "#56B4E9",
+    "bias-init": "#332288",
+    "bias-reg": "#882255",
+    "dense-orthogonal": "#111111",
+}
+# The same thing under another name must not look like another thing.
+_ALIASES = {
+    "identity": "residual",
+    "skip": "residual",
+    "hyper": "hyper-residual",
+    "orthogonal": "dense-orthogonal",
+}
+_FALLBACK = ("#117733", "#AA4499", "#999933", "#44AA99", "#CC6677", "#7F6000", "#6A51A3", "#5F6B7A")
+
+_LABELS = {
+    "plain": "Plain",
+    "residual": "Residual",
+    "hyper-residual": "Hyper-residual",
+    "path-residual": "Path-residual",
+    "bias-symm-break": "BiasSymmBreak",
+    "bias-l2-reg": "BiasL2Reg",
+    "bias-init": "BiasInit",
+    "bias-reg": "BiasReg",
+    "identity": "Identity",
+    "dense-orthogonal": "Dense orthogonal",
+    "orthogonal": "Orthogonal",
+}
+_FOLDED = re.compile(r"folded[-_ ]?(\d+)")
+_FULL_WIDTH = 128  # the papers fold 128 → 64 → … → 1
+
+
+def colour_of(name: str) -> str:
+    """Return the hex colour of a condition; a name we do not know gets one that depends on it alone."""
+    key = _key(name)
+    key = _ALIASES.get(key, key)
+    if key in _COLOURS:
+        return _COLOURS[key]
+    if folded := _FOLDED.fullmatch(key):
+        return _grey(int(folded[1]))
+    if key.endswith("-bn"):
+        # Batch normalisation changes a network's training, not its family: the same hue, darker.
+        return _darker(colour_of(key.removesuffix("-bn")))
+    return _FALLBACK[zlib.crc32(key.encode()) % len(_FALLBACK)]
+
+
+def label_of(name: str) -> str:
+    """Return the words a legend shows for a condition."""
+    key = _key(name)
+    if key in _LABELS:
+        return _LABELS[key]
+    if folded := _FOLDED.fullmatch(key):
+        return f"Folded to {folded[1]}"
+    if key.endswith("-bn"):
+        return f"{label_of(key.removesuffix('-bn'))} + BN"
+    words = name.replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def _key(name: str) -> str:
+    return name.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+def _grey(width: int) -> str:
+    # Folding halves the number of orthogonal columns, so equal steps in log₂ get equal steps in lightness.
+    share = min(math.log2(max(width, 1)) / math.log2(_FULL_WIDTH), 1.0)
+    level = round(0xC4 - share * (0xC4 - 0x11))
+    return f"#{level:02X}{level:02X}{level:02X}"
+
+
+def _darker(colour: str) -> str:
+    return "#" + "".join(f"{round(int(colour[i : i + 2], 16) * 0.5):02X}" for i in (1, 3, 5))

@@ -1,0 +1,49 @@
+"""What ``import skiplab as sl`` offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skiplab.checks import Refused
+from skiplab.ensembles import Ensemble, Subject
+from skiplab.measurements.gradient_norms import gradient_norms
+from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
+from skiplab.studies import CATALOGUE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Ensemble", "Subject", "gradient_norms", "results", "run"]
+
+
+def run(
+    study: str,
+    *,
+    scale: str = "quick",
+    device: str = "cpu",
+    executor: str = "serial",
+    store: str | Path | None = None,
+    **overrides: Any,
+) -> StudyRun:
+    """Run what is missing of a study and return its run: verdicts, settings, provenance, folder.
+
+    >>> sl.run("orhan2017/figure-7", runs=5, data=("digits",)).verdicts
+    """
+    options = Options(device=device, executor=executor)
+    return run_study(CATALOGUE[study], _store(store), scale=scale, overrides=overrides, options=options)
+
+
+def results(study: str, *, store: str | Path | None = None) -> pd.DataFrame:
+    """The table of a study's largest run at hand, local before published."""
+    import pandas as pd
+
+    runs = runs_at_hand(_store(store), CATALOGUE[study].id)
+    if not runs:
+        raise Refused(f"{study} has not been run here; run it with `skiplab run {study}`.")
+    return pd.read_parquet(runs[0].folder / "table.parquet")
+
+
+def _store(path: str | Path | None) -> Store:
+    return Store(Path(path) if path else None)

@@ -1,0 +1,1 @@
+"""From stored runs to a static site that works from disk."""

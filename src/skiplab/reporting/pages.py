@@ -1,0 +1,228 @@
+"""What each page shows, as plain data: the templates only place it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skiplab.reporting import forest, words
+from skiplab.reproduction.store import StudyRun
+from skiplab.reproduction.study import Paper, Study
+
+HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
+VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
+NOT_RUN, NO_CLAIMS = "not-run", "no-claims"
+# A sign beside the colour and the word, so that none of them carries the meaning alone.
+SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?", NOT_RUN: "○", NO_CLAIMS: "•"}
+STATES = {
+    HOLDS: "every headline claim holds",
+    CONTRADICTED: "a headline claim is contradicted",
+    UNDECIDED: "a headline claim is undecided, none contradicted",
+    NOT_RUN: "not run yet",
+    NO_CLAIMS: "shown, without claims to judge",
+}
+
+
+def verdicts_of(run: StudyRun | None) -> list[dict[str, Any]]:
+    """Return a run's verdicts, none at smoke scale, where they would mean nothing."""
+    return [] if run is None or run.scale == "smoke" else list(run.verdicts)
+
+
+def tally(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Count headline verdicts of each kind."""
+    headline = [verdict["verdict"] for verdict in verdicts if verdict["headline"]]
+    return {each: headline.count(each) for each in VERDICTS}
+
+
+def state_of(run: StudyRun | None) -> str:
+    """Sum a study up in one word; one contradicted headline weighs more than those that hold."""
+    if run is None:
+        return NOT_RUN
+    counts = tally(verdicts_of(run))
+    return next((each for each in (CONTRADICTED, UNDECIDED, HOLDS) if counts[each]), NO_CLAIMS)
+
+
+def is_stale(run: StudyRun | None) -> bool:
+    """Whether any verdict shown comes from an older version of its trial."""
+    return any(verdict["stale"] for verdict in verdicts_of(run))
+
+
+def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
+    """Return a study's entry on the scoreboard."""
+    counts = tally(verdicts_of(run))
+    state = state_of(run)
+    stale = is_stale(run)
+    found = [each for each in VERDICTS if counts[each]] or [state]
+    claims = " ".join(claim.text for claim in study.claims)
+    return {
+        "id": study.id,
+        "paper": study.paper,
+        "label": study.item,
+        "title": study.title,
+        "href": f"studies/{study.id}/index.html",
+        "state": state,
+        "sign": SIGNS[state],
+        "meaning": STATES[state],
+        "counts": counts,
+        "stale": stale,
+        "origin": origin(run) if run else "",
+        "filter": " ".join([*found, *(["stale"] if stale else [])]),
+        "haystack": f"{study.id} {study.item} {study.title} {claims}".lower(),
+        "command": f"skiplab run {study.id}",
+        "cost": words.duration(study.cost["quick"]) if "quick" in study.cost else "",
+    }
+
+
+def origin(run: StudyRun) -> str:
+    """Say at which scale a run was made and whether it came with the package."""
+    return f"{run.scale} scale, {'published with skiplab' if run.published else 'run here'}"
+
+
+def index(papers: Sequence[Paper], studies: Sequence[Study], runs: Mapping[str, StudyRun]) -> dict[str, Any]:
+    """Return what the scoreboard shows."""
+    groups: list[dict[str, Any]] = []
+    for paper in papers:
+        items = [item(study, runs.get(study.id)) for study in studies if study.paper == paper.id]
+        counts = {each: sum(entry["counts"][each] for entry in items) for each in VERDICTS}
+        groups.append({"paper": paper, "items": items, "counts": counts})
+    every = [entry for group in groups for entry in group["items"]]
+    return {
+        "groups": groups,
+        "total": len(every),
+        "run": sum(entry["state"] != NOT_RUN for entry in every),
+        "stale": sum(entry["stale"] for entry in every),
+        "counts": {each: sum(group["counts"][each] for group in groups) for each in VERDICTS},
+        "published": sum(runs[entry["id"]].published for entry in every if entry["id"] in runs),
+    }
+
+
+def claims(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
+    """Return the study's claims in their declared order, each with its rows, headline rows first."""
+    verdicts = verdicts_of(run)
+    texts = {claim.id: claim.text for claim in study.claims}
+    # A stored run may know claims that the declaration has since dropped; they are still its results.
+    texts.update({each["claim"]: each["text"] for each in verdicts if each["claim"] not in texts})
+    groups = []
+    for name, text in texts.items():
+        rows = [verdict for verdict in verdicts if verdict["claim"] == name]
+        # A paper's values may differ by orders between conditions; differences share one axis.
+        shared = forest.domain_of(rows) if rows and rows[0]["kind"] != "value" else None
+        shown = [_row(each, shared or forest.domain_of([each])) for each in rows]
+        groups.append(
+            {
+                "id": name,
+                "text": text,
+                "rule": _rule(rows[0]) if rows else "",
+                "headline": [row for row in shown if row["headline"]],
+                "further": [row for row in shown if not row["headline"]],
+                "valued": any(verdict["paper_value"] is not None for verdict in rows),
+            }
+        )
+    return groups
+
+
+def _row(verdict: Mapping[str, Any], domain: forest.Region | None) -> dict[str, Any]:
+    unit = verdict["unit"]
+    means = [words.number(mean) for mean in verdict["means"]]
+    known = verdict["low"] is not None or verdict["high"] is not None
+    level = verdict["level"]
+    return {
+        "verdict": verdict["verdict"],
+        "sign": SIGNS[verdict["verdict"]],
+        "condition": verdict["condition"] or "all",
+        "detail": verdict["detail"],
+        "stale": verdict["stale"],
+        "headline": verdict["headline"],
+        "paper": words.with_unit(words.number(verdict["paper_value"]), unit),
+        "ours": words.with_unit(words.number(verdict["statistic"]), unit),
+        "means": f"means {', '.join(means)}" if len(means) > 1 else "",
+        "interval": words.interval(verdict["low"], verdict["high"]) if known else words.NOTHING,
+        "coverage": f"{100 * (1 - level):.3g} %" if level is not None else "",
+        "drawing": forest.draw(verdict, domain),
+        "p": words.p_value(verdict["p_adjusted"]),
+        "runs": verdict["runs"],
+    }
+
+
+def _rule(verdict: Mapping[str, Any]) -> str:
+    """Say where a claim of this kind holds, in the unit of its statistic."""
+    kind, unit = verdict["kind"], verdict["unit"]
+    low, high = forest.region_of(verdict)
+    quantity = "the difference of means" if len(verdict["means"]) == 2 else "the mean"
+    if kind == "ordered":
+        return "Holds where P(later > earlier) over pairs of runs is above ½."
+    if kind == "value":
+        return "Holds where the mean is within the margin of the paper's value (▾)."
+    if kind == "exact":
+        limit = words.with_unit(words.limit(high), unit)
+        return "Holds if every number is 0." if high == 0 else f"Holds if no number exceeds {limit}."
+    if math.isfinite(low) and math.isfinite(high):
+        return f"Holds where {quantity} is within ±{words.with_unit(words.limit(high), unit)}."
+    return f"Holds where {quantity} is above {words.with_unit(words.limit(low), unit)}."
+
+
+def settings(run: StudyRun) -> list[dict[str, Any]]:
+    """Return the run's settings; a field that departs from the declaration carries the declared value."""
+    fields = {name: value for name, value in run.settings.items() if name != "reduction"}
+    fields.update({name: each["used"] for name, each in run.deviations.items() if name not in fields})
+    return [
+        {
+            "name": name,
+            "value": words.setting(value),
+            "declared": words.setting(run.deviations[name]["declared"]) if name in run.deviations else None,
+        }
+        for name, value in fields.items()
+    ]
+
+
+def provenance(run: StudyRun) -> list[tuple[str, str]]:
+    """Return what made the numbers, as pairs of a name and a value."""
+    rows = [("run", run.name), ("where", "published with skiplab" if run.published else "run here")]
+    for name, value in run.provenance.items():
+        if isinstance(value, Mapping):
+            rows.append((name, ", ".join(f"{key} {each}" for key, each in value.items())))
+        elif name != "seconds":
+            rows.append((name, words.setting(value)))
+    return [*rows, ("time", words.duration(run.seconds))]
+
+
+def study_page(
+    study: Study, paper: Paper | None, run: StudyRun | None, others: Sequence[StudyRun]
+) -> dict[str, Any]:
+    """Return what a study's page shows besides its files."""
+    shown = verdicts_of(run)
+    page: dict[str, Any] = {
+        "study": study,
+        "paper": paper,
+        "run": run,
+        "state": state_of(run),
+        "sign": SIGNS[state_of(run)],
+        "counts": tally(shown),
+        "stale": is_stale(run),
+        "claims": claims(study, run),
+        "costs": [(scale, words.duration(cost)) for scale, cost in study.cost.items() if scale != "smoke"],
+        "others": [_other(each) for each in others],
+        "command": f"skiplab run {study.id}",
+    }
+    if run is not None:
+        gpu = "CPU" not in str(run.provenance.get("device", "CPU"))
+        page |= {
+            "origin": origin(run),
+            "settings": settings(run),
+            "reduction": str(run.settings.get("reduction") or run.provenance.get("reduction") or ""),
+            "provenance": provenance(run),
+            "command": words.command(study.id, run.scale, run.deviations, gpu),
+        }
+    return page
+
+
+def _other(run: StudyRun) -> dict[str, Any]:
+    changed = [f"{name} = {words.setting(each['used'])}" for name, each in run.deviations.items()]
+    return {
+        "name": run.name,
+        "origin": origin(run),
+        "counts": tally(verdicts_of(run)),
+        "finished": str(run.provenance.get("finished", "")),
+        "deviations": ", ".join(changed),
+    }

@@ -1,0 +1,157 @@
+"""The static site: a scoreboard and a page a study, readable from disk and without a network.
+
+The site is written aside and renamed into place, so a reader never meets half of one; the same runs give
+the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from skiplab.checks import Refused
+from skiplab.reporting import pages, words
+from skiplab.reproduction.store import StudyRun, write_folder
+from skiplab.reproduction.study import Paper, Study
+
+ASSETS = Path(__file__).parent / "assets"
+MARKER = ".skiplab-report"
+CSV_ROWS = 20_000  # a longer table is offered as Parquet only
+LARGEST_SVG = 1_500_000  # bytes; phones draw a PNG of the same figure faster
+BOARD = (
+    "study", "claim", "condition", "headline", "verdict", "stale", "kind", "statistic", "low", "high", "unit",
+    "margin", "paper_value", "p", "p_adjusted", "level", "runs", "scale", "text", "detail",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Every paper and every study there is, in the order in which the site lists them."""
+
+    papers: Sequence[Paper]
+    studies: Sequence[Study]
+
+
+def build(
+    catalogue: Catalogue, runs: Mapping[str, StudyRun], out: Path, *, all_runs: Sequence[StudyRun] = ()
+) -> Path:
+    """Write the site into the folder ``out`` and return its index.html.
+
+    ``runs`` holds the run to show of each study that has one; ``all_runs`` those that a study's page mentions
+    beside it. A folder that holds anything but an earlier site is refused, since it is replaced as a whole.
+    """
+    _check(catalogue, out)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["counted"] = words.count
+
+    def write(folder: Path) -> None:
+        (folder / MARKER).write_text("This folder is replaced as a whole by `skiplab report`.\n")
+        shutil.copytree(ASSETS, folder / "assets")
+        _write_board(catalogue, runs, folder / "scoreboard.csv")
+        known = {study.id for study in catalogue.studies}
+        scoreboard = pages.index(catalogue.papers, catalogue.studies, runs)
+        unknown = sorted(set(runs) - known)
+        _render(environment, "index.html", folder / "index.html", root="", **scoreboard, unknown=unknown)
+        for paper in catalogue.papers:
+            family = [study for study in catalogue.studies if study.paper == paper.id]
+            for place, study in enumerate(family):
+                neighbours = {
+                    "before": family[place - 1] if place else None,
+                    "after": family[place + 1] if place + 1 < len(family) else None,
+                }
+                _write_study(environment, folder, study, paper, runs.get(study.id), all_runs, neighbours)
+
+    out = Path(out)
+    write_folder(out, write)
+    return out / "index.html"
+
+
+def _check(catalogue: Catalogue, out: Path) -> None:
+    papers = {paper.id for paper in catalogue.papers}
+    for study in catalogue.studies:
+        # Ids become folders, so they must not lead out of the site.
+        if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", study.id):
+            raise Refused(f"Study id {study.id!r} cannot name a folder; write it as paper/item.")
+        if study.paper not in papers:
+            raise Refused(f"Study {study.id!r} belongs to no paper; add {study.paper!r} to the papers.")
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / MARKER).exists()):
+        raise Refused(f"{out} holds something other than a report; choose a new or an empty folder.")
+
+
+def _write_study(
+    environment: jinja2.Environment,
+    site: Path,
+    study: Study,
+    paper: Paper,
+    run: StudyRun | None,
+    all_runs: Sequence[StudyRun],
+    neighbours: dict[str, Study | None],
+) -> None:
+    folder = site / "studies" / study.id
+    folder.mkdir(parents=True)
+    files = _copy_files(run, folder) if run else []
+    others = [each for each in all_runs if each.study == study.id and each != run]
+    drawn = next((name for name in ("figure.svg", "figure.png") if name in files), None)
+    if drawn == "figure.svg" and "figure.png" in files and (folder / drawn).stat().st_size > LARGEST_SVG:
+        drawn = "figure.png"
+    downloads = [{"name": name, "size": _size(folder / name)} for name in files]
+    page = pages.study_page(study, paper, run, others)
+    shape = _shape(folder / "figure.svg") if "figure.svg" in files else None
+    extra = {"figure": drawn, "shape": shape, "downloads": downloads, **neighbours}
+    _render(environment, "study.html", folder / "index.html", root="../../../", **page, **extra)
+
+
+def _copy_files(run: StudyRun, folder: Path) -> list[str]:
+    """Copy what a run left behind and add its table as CSV; return the names of what there is."""
+    for name in ("figure.svg", "figure.png", "table.parquet", "run.json"):
+        if (run.folder / name).is_file():
+            shutil.copyfile(run.folder / name, folder / name)
+    if (folder / "table.parquet").exists():
+        import pyarrow.parquet
+
+        if pyarrow.parquet.read_metadata(folder / "table.parquet").num_rows <= CSV_ROWS:
+            import pandas as pd
+
+            pd.read_parquet(folder / "table.parquet").to_csv(folder / "table.csv", index=False)
+    order = ("figure.svg", "figure.png", "table.csv", "table.parquet", "run.json")
+    return [name for name in order if (folder / name).exists()]
+
+
+def _write_board(catalogue: Catalogue, runs: Mapping[str, StudyRun], path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, BOARD, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        for study in catalogue.studies:
+            writer.writerows(pages.verdicts_of(runs.get(study.id)))
+
+
+def _render(environment: jinja2.Environment, template: str, path: Path, **content: Any) -> None:
+    text = environment.get_template(template).render(signs=pages.SIGNS, states=pages.STATES, **content)
+    path.write_text(text, encoding="utf-8")
+
+
+def _shape(svg: Path) -> tuple[int, int] | None:
+    """Return a figure's width and height on the page in pixels: a quarter larger than on paper."""
+    with svg.open(encoding="utf-8") as file:
+        opening = file.read(2000)
+    sides = [re.search(rf'<svg[^>]*?\s{side}="([\d.]+)pt"', opening) for side in ("width", "height")]
+    width, height = (round(1.25 * 96 / 72 * float(side[1])) if side else 0 for side in sides)
+    return (width, height) if width and height else None
+
+
+def _size(path: Path) -> str:
+    size = path.stat().st_size
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(size / 1e3, 0.1):.1f} kB"

@@ -1,0 +1,48 @@
+"""The catalogue: every study by its id, in the order of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from skiplab.checks import Refused, near
+from skiplab.reproduction.study import Paper, Study
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All papers and studies."""
+
+    papers: Sequence[Paper]
+    studies: Sequence[Study]
+
+    def __iter__(self) -> Iterator[Study]:
+        return iter(self.studies)
+
+    def __len__(self) -> int:
+        return len(self.studies)
+
+    def __getitem__(self, study_id: str) -> Study:
+        for study in self.studies:
+            if study.id == study_id:
+                return study
+        ids = [study.id for study in self.studies]
+        # 'figure-4' alone is what people type; say the whole id.
+        ends = [known for known in ids if known.endswith(f"/{study_id}")]
+        hint = f" Did you mean {' or '.join(ends)}?" if ends else near(study_id, ids)
+        raise Refused(f"there is no study {study_id!r}; `skiplab list` names them all.{hint}")
+
+    def select(self, names: Sequence[str]) -> list[Study]:
+        """Studies by id; 'all', 'tour' and a paper's id stand for several."""
+        chosen: dict[str, Study] = {}
+        for name in names:
+            if name == "all":
+                found = list(self.studies)
+            elif name == "tour":
+                found = [study for study in self.studies if study.in_tour]
+            elif any(paper.id == name for paper in self.papers):
+                found = [study for study in self.studies if study.paper == name]
+            else:
+                found = [self[name]]
+            chosen |= {study.id: study for study in found}
+        return list(chosen.values())

@@ -1,0 +1,208 @@
+"""Where trials run: here one by one, in one process a core, or on a Dask cluster.
+
+Every trial on a CPU runs on one thread, whatever the executor, so that tables come out bit for bit the same.
+Results return to the caller, which alone writes to the store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skiplab.checks import Refused, SkiplabError, TimeIsUp, near
+from skiplab.reproduction import provenance
+from skiplab.reproduction.trial import Bench, Call
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXECUTORS = ("serial", "processes", "dask", "dask://HOST:PORT")
+# How often a worker writes its progress, and the caller looks.
+TICK = 0.3
+
+
+@dataclass(frozen=True)
+class Job:
+    """A call with its key and all a worker elsewhere must know."""
+
+    key: str
+    call: Call
+    device: str
+    checkpoints: Path | None
+    deadline: float | None
+    progress: Path | None
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished job: its table and record, or the word why there is none."""
+
+    key: str
+    table: pd.DataFrame | None
+    record: dict[str, Any]
+    problem: str = ""
+    out_of_time: bool = False
+
+
+def run_job(job: Job, tell: Callable[[float, str], None] | None = None) -> Done:
+    """Run one trial on one thread; failures come back as words, so that one cannot stop the others."""
+    last = 0.0
+
+    def report(done: float, text: str) -> None:
+        nonlocal last
+        if tell is not None:
+            tell(done, text)
+        elif job.progress is not None and time.monotonic() - last > TICK:
+            last = time.monotonic()
+            # Progress is a courtesy: losing the folder must not lose the trial.
+            with contextlib.suppress(OSError):
+                job.progress.write_text(f"{done:.4f} {text}")
+
+    if job.deadline is not None and time.time() > job.deadline:
+        return Done(job.key, None, {}, out_of_time=True)
+    started = time.monotonic()
+    try:
+        with steady_arithmetic():
+            bench = Bench(job.device, job.checkpoints, job.deadline, report)
+            table = job.call.trial.function(job.call.settings, bench)
+    except TimeIsUp:
+        return Done(job.key, None, {}, out_of_time=True)
+    except SkiplabError as error:
+        return Done(job.key, None, {}, problem=str(error))
+    except Exception:
+        return Done(job.key, None, {}, problem=traceback.format_exc())
+    record = {
+        "key": job.key,
+        "trial": job.call.trial.name,
+        "version": job.call.trial.version,
+        "label": job.call.label,
+    } | provenance.describe(job.device, time.monotonic() - started)
+    return Done(job.key, table, record)
+
+
+@contextlib.contextmanager
+def steady_arithmetic() -> Iterator[None]:
+    """One thread on a CPU, tf32 matrix products on a GPU (as provenance says), whatever was set before.
+
+    More threads would change sums and, with a process a core, slow everything down.
+    """
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    torch.set_num_threads(1)
+    if torch.cuda.is_available():
+        torch.set_float32_matmul_precision("high")
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before[0])
+        if torch.cuda.is_available():
+            torch.set_float32_matmul_precision(before[1])
+
+
+def execute(
+    jobs: Sequence[Job], executor: str, tell: Callable[[str, float, str], None]
+) -> Iterator[Done]:
+    """Run jobs and yield each as it finishes; ``tell(key, done, text)`` hears of progress."""
+    if executor == "serial" or len(jobs) == 1 and executor == "processes":
+        for job in jobs:
+            yield run_job(job, lambda done, text, key=job.key: tell(key, done, text))  # type: ignore[misc]
+    elif executor == "processes":
+        workers = min(cores(), len(jobs))
+        with _watching(jobs, tell):
+            yield from _parallel(jobs, {"backend": "loky", "n_jobs": workers, "inner_max_num_threads": 1})
+    elif executor == "dask" or executor.startswith("dask://"):
+        with _dask_client(executor, jobs), _watching(jobs, tell):
+            yield from _parallel(jobs, {"backend": "dask", "n_jobs": -1})
+    else:
+        hint = near(executor, EXECUTORS)
+        raise Refused(f"executor {executor!r} is unknown; choose one of {', '.join(EXECUTORS)}.{hint}")
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _parallel(jobs: Sequence[Job], config: dict[str, Any]) -> Iterator[Done]:
+    import joblib
+
+    with joblib.parallel_config(**config):
+        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="all")
+        yield from parallel(joblib.delayed(run_job)(job) for job in jobs)
+
+
+@contextlib.contextmanager
+def _watching(jobs: Sequence[Job], tell: Callable[[str, float, str], None]) -> Iterator[None]:
+    """Pass on what workers write into their progress files."""
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(TICK):
+            for job in jobs:
+                with contextlib.suppress(OSError, ValueError):
+                    assert job.progress is not None
+                    done, _, text = job.progress.read_text().partition(" ")
+                    tell(job.key, float(done), text)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _dask_client(executor: str, jobs: Sequence[Job]) -> Iterator[None]:
+    """Start a local cluster, or join one after checking that its workers have skiplab and the data."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise Refused("executor 'dask' needs dask; install it with `pip install 'skiplab[dask]'`.") from None
+    with contextlib.ExitStack() as stack:
+        if executor == "dask":
+            options: dict[str, Any] = {"processes": True, "threads_per_worker": 1, "dashboard_address": None}
+            cluster = stack.enter_context(LocalCluster(n_workers=cores(), **options))
+            client = stack.enter_context(Client(cluster))
+        else:
+            address = executor.replace("dask://", "tcp://")
+            try:
+                client = stack.enter_context(Client(address, timeout=10))
+            except OSError:
+                raise Refused(f"no Dask scheduler answers at {address}; start one or use dask.") from None
+        # A worker without the package would hang the run: ask before anything is sent.
+        names = sorted({job.call.settings.data for job in jobs if getattr(job.call.settings, "data", None)})
+        answers = client.run(_what_is_here, names)
+        if not answers:
+            raise Refused(f"the Dask cluster at {executor} has no workers; start some and try again.")
+        here = _what_is_here(names)
+        for worker, answer in answers.items():
+            if answer is None or answer["source"] != here["source"]:
+                word = "no" if answer is None else "another"
+                raise Refused(f"Dask worker {worker} has {word} skiplab; install this version there first.")
+            for name in names:
+                if answer["data"][name] != here["data"][name]:
+                    raise Refused(f"Dask worker {worker} has not our {name}; run `skiplab data fetch` there.")
+        yield
+
+
+def _what_is_here(names: Sequence[str]) -> Any:
+    """The source hash and data fingerprints on the machine that runs this; None without skiplab."""
+    try:
+        from skiplab import data
+        from skiplab.reproduction import provenance
+    except ImportError:
+        return None
+    fingerprints = {name: data.fingerprint(name) if data.is_available(name) else None for name in names}
+    return {"source": provenance.source_hash(), "data": fingerprints}

@@ -1,0 +1,77 @@
+"""Where a number came from: the source tree, versions, device and time behind a table."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).parent.parent
+VERSIONED = ("torch", "numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
+
+
+@functools.cache
+def source_hash() -> str:
+    """Hash every Python file of the package, so that results name the code even without git."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def git_hash() -> str | None:
+    """Return the commit of the checkout we run from, with '+' for local changes, or None without git."""
+    if not (PACKAGE.parent.parent / ".git").exists():
+        return None
+    try:
+        run = functools.partial(
+            subprocess.run, cwd=PACKAGE, capture_output=True, text=True, check=True, timeout=10
+        )
+        commit = run(["git", "rev-parse", "--short=12", "HEAD"]).stdout.strip()
+        changed = run(["git", "status", "--porcelain", "--", "."]).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+" if changed else "")
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of Python, skiplab and the packages that numbers depend on."""
+    from skiplab import __version__
+
+    found = {"python": platform.python_version(), "skiplab": __version__}
+    for name in VERSIONED:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def device_name(device: str) -> str:
+    """Name the hardware in words, e.g. 'NVIDIA H200' or 'x86_64, 1 thread'."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} CPU, 1 thread"
+
+
+def describe(device: str, seconds: float) -> dict[str, Any]:
+    """Everything that goes into a trial's or a run's record."""
+    precision = "tf32 matrix products" if device.startswith("cuda") else "as the trial's dtype"
+    return {
+        "source": source_hash(),
+        "git": git_hash(),
+        "versions": versions(),
+        "device": device_name(device),
+        "precision": precision,
+        "seconds": round(seconds, 3),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

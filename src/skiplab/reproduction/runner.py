@@ -1,0 +1,193 @@
+"""Running a study: stages of trials, then its table, verdicts and figure.
+
+A trial that is in the store, or published, is not repeated. What finishes is stored at once, so a killed run
+goes on where it was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skiplab import data
+from skiplab.checks import DataMissing, SkiplabError
+from skiplab.reproduction import provenance
+from skiplab.reproduction.executor import Job, execute
+from skiplab.reproduction.settings import Chosen, choose
+from skiplab.reproduction.store import Store, StudyRun, published, write_table
+from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import Call, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Watcher:
+    """Hears how a run goes on; the command line draws bars from it. The default is silence."""
+
+    def stage(self, study: Study, total: int, known: int) -> None:
+        """A stage with so many trials begins, some of them known already."""
+
+    def progress(self, label: str, done: float, text: str) -> None:
+        """A trial in flight has come so far."""
+
+    def finished(self, label: str, seconds: float) -> None:
+        """A trial is stored."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to run, as opposed to what: none of these changes a number's meaning."""
+
+    device: str = "cpu"
+    executor: str = ""  # default: processes on a CPU, serial on a GPU
+    deadline: float | None = None
+    watcher: Watcher = dataclasses.field(default_factory=Watcher)
+
+    @property
+    def chosen_executor(self) -> str:
+        """The executor asked for, or the one that fits the device."""
+        return self.executor or ("processes" if self.device == "cpu" else "serial")
+
+
+class Unfinished(Exception):  # noqa: N818 - not an error: the same command goes on from here
+    """The time limit came before all trials were done."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__(f"{left} trial(s) did not finish within the time limit")
+        self.left = left
+
+
+class TrialFailed(SkiplabError):
+    """A trial raised; the others went on and are stored."""
+
+
+def run_study(
+    study: Study,
+    store: Store,
+    *,
+    scale: str = "quick",
+    overrides: Mapping[str, Any] | None = None,
+    options: Options | None = None,
+) -> StudyRun:
+    """Run whatever is missing of a study at a scale and judge its claims."""
+    options = options or Options()
+    chosen = choose(study, scale, overrides or {})
+    started = time.monotonic()
+    tables: list[pd.DataFrame] = []
+    named: dict[str, Call] = {}
+    for stage in study.stages:
+        calls = {call.key(data.fingerprint): call for call in stage(chosen.settings, tables)}
+        named |= calls
+        complete(calls, store, study, options)
+        tables.append(_joined([table_of(key, store) for key in calls]))
+    return conclude(study, chosen, tables, named, store, options.device, time.monotonic() - started)
+
+
+def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Options) -> None:
+    """Run those calls that are neither in the store nor published."""
+    shipped = published()
+    missing = {key: call for key, call in calls.items() if not (store.has(key) or shipped.has(key))}
+    options.watcher.stage(study, len(calls), len(calls) - len(missing))
+    if not missing:
+        return
+    progress = Path(tempfile.mkdtemp(prefix="skiplab-progress-"))
+    jobs = [
+        Job(key, call, options.device, store.checkpoints(key).resolve(), options.deadline, progress / key)
+        for key, call in missing.items()
+    ]
+
+    def tell(key: str, done: float, text: str) -> None:
+        options.watcher.progress(calls[key].label, done, text)
+
+    late, problems = 0, []
+    try:
+        for done in execute(jobs, options.chosen_executor, tell):
+            if done.out_of_time:
+                late += 1
+            elif done.table is None:
+                problems.append(f"trial '{calls[done.key].label}' failed: {done.problem}")
+            else:
+                record = done.record | {"settings": plain(calls[done.key].settings)}
+                store.commit(done.key, done.table, record)
+                options.watcher.finished(calls[done.key].label, done.record["seconds"])
+    finally:
+        shutil.rmtree(progress, ignore_errors=True)
+    if problems:
+        raise TrialFailed(problems[0])
+    if late:
+        raise Unfinished(late)
+
+
+def table_of(key: str, store: Store) -> pd.DataFrame:
+    """Read a finished trial's table, local before published."""
+    return store.table(key) if store.has(key) else published().table(key)
+
+
+def conclude(
+    study: Study,
+    chosen: Chosen,
+    tables: Sequence[pd.DataFrame],
+    calls: Mapping[str, Call],
+    store: Store,
+    device: str,
+    seconds: float,
+) -> StudyRun:
+    """Make the study's table, verdicts and figure from its trials' tables, and store them as a run."""
+    from skiplab.figures import style
+    from skiplab.reproduction.verdict import judge
+
+    table = study.table(chosen.settings, tables)
+    verdicts = judge(study, table, chosen.settings, chosen.scale)
+    records = {key: _record_of(key, store) for key in calls}
+    facts = provenance.describe(device, seconds)
+    facts["trials_seconds"] = round(sum(record["seconds"] for record in records.values()), 1)
+    facts["trials_devices"] = sorted({record["device"] for record in records.values()})
+    facts["trials_sources"] = sorted({record["source"] for record in records.values()})
+    wanted = getattr(chosen.settings, "data", ())
+    facts["data"] = {name: data.fingerprint(name) for name in wanted}
+    run = StudyRun(
+        study=study.id,
+        scale=chosen.scale,
+        name=chosen.name,
+        settings=plain(dataclasses.asdict(chosen.settings)),
+        deviations=chosen.deviations,
+        left_out=chosen.left_out,
+        trials=[
+            {"key": key, "trial": call.trial.name, "version": call.trial.version, "label": call.label}
+            for key, call in calls.items()
+        ],
+        verdicts=[verdict.to_dict() for verdict in verdicts],
+        provenance=facts,
+        seconds=round(seconds, 2),
+    )
+
+    def write_more(folder: Path) -> None:
+        write_table(table, folder / "table.parquet")
+        style.save(study.figure(table, chosen.settings), folder)
+
+    return store.save_run(run, write_more)
+
+
+def _record_of(key: str, store: Store) -> dict[str, Any]:
+    return store.record(key) if store.has(key) else published().record(key)
+
+
+def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def can_run(study: Study, scale: str, overrides: Mapping[str, Any]) -> DataMissing | None:
+    """The reason why a study has to be left out on this machine, or None."""
+    try:
+        choose(study, scale, overrides)
+    except DataMissing as reason:
+        return reason
+    return None

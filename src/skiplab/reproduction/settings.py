@@ -1,0 +1,104 @@
+"""A study's settings at a scale, with a user's overrides typed, checked and remembered as deviations."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from skiplab import data
+from skiplab.checks import DataMissing, Refused, near, one_of
+from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import plain
+
+
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    """Settings ready to run, how they deviate from the declared ones, and the parts without data."""
+
+    scale: str
+    settings: Any
+    deviations: dict[str, dict[str, Any]]
+    left_out: list[dict[str, str]]
+
+    @property
+    def name(self) -> str:
+        """The run's name in the store: the scale, with a short hash of the deviations behind it."""
+        if not self.deviations:
+            return self.scale
+        used = {key: value["used"] for key, value in sorted(self.deviations.items())}
+        return f"{self.scale}+{hashlib.sha256(json.dumps(used).encode()).hexdigest()[:8]}"
+
+
+def choose(study: Study, scale: str, overrides: Mapping[str, Any]) -> Chosen:
+    """Apply overrides to the declared settings and leave out data sets that are not here.
+
+    Raises DataMissing when nothing is left; a missing set is never replaced by another silently.
+    """
+    one_of("scale", scale, study.settings)
+    declared = study.settings[scale]
+    hints = typing.get_type_hints(type(declared))
+    known = [field.name for field in dataclasses.fields(declared)]
+    changes = {}
+    for key, value in overrides.items():
+        if key not in known:
+            raise Refused(
+                f"{study.id} has no setting {key!r}; it has {', '.join(known)}.{near(key, known)}"
+            )
+        changes[key] = parse(value, hints[key], key) if isinstance(value, str) else value
+    settings = dataclasses.replace(declared, **changes)
+    deviations = {
+        key: {"declared": plain(getattr(declared, key)), "used": plain(getattr(settings, key))}
+        for key in changes
+        if getattr(settings, key) != getattr(declared, key)
+    }
+    settings, left_out = _with_data_at_hand(study, settings)
+    return Chosen(scale, settings, deviations, left_out)
+
+
+def _with_data_at_hand(study: Study, settings: Any) -> tuple[Any, list[dict[str, str]]]:
+    wanted = getattr(settings, "data", None)
+    if wanted is None:
+        return settings, []
+    for name in wanted:
+        one_of("data set", name, data.NAMES)
+    here = tuple(name for name in wanted if data.is_available(name))
+    missing = [name for name in wanted if name not in here]
+    if not here:
+        raise DataMissing(
+            f"{study.id} needs {' and '.join(missing)}, not found in {data.root()}; get it with "
+            f"`{data.remedy(missing[0])}`, or try `skiplab run {study.id} --data digits`."
+        )
+    left_out = [{"part": name, "remedy": data.remedy(name)} for name in missing]
+    return dataclasses.replace(settings, data=here), left_out
+
+
+def parse(text: str, hint: Any, key: str) -> Any:
+    """Read a setting from the command line as its declared type; tuples are separated by commas."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if text.lower() == "none" and type(None) in args:
+            return None
+        hint = next(arg for arg in args if arg is not type(None))
+        return parse(text, hint, key)
+    if origin is tuple:
+        return tuple(parse(part.strip(), args[0], key) for part in text.split(",") if part.strip())
+    try:
+        if hint is bool:
+            return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
+        return hint(text)
+    except (ValueError, KeyError):
+        raise Refused(f"{key}={text} is not a {getattr(hint, '__name__', hint)}; see --help.") from None
+
+
+def parse_duration(text: str) -> float:
+    """Read '90', '90s', '9m' or '2h' as seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if not match:
+        raise Refused(f"{text!r} is not a duration; write 90s, 9m or 2h.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]

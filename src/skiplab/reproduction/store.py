@@ -1,0 +1,175 @@
+"""The store: one folder a finished trial, one folder a study's run; everything written aside, then renamed.
+
+    trials/KEY/{table.parquet, record.json}            a trial's table and provenance
+    checkpoints/KEY/                                    where an unfinished training trial goes on
+    studies/PAPER/ITEM/RUN/{run.json, table.parquet, figure.png, figure.svg}
+
+A run's name is its scale, with a short hash behind it when settings were overridden. ``published/`` inside the
+package has the same layout and is read after the local store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction.study import SCALES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PUBLISHED = Path(__file__).parent.parent / "published"
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """What one run of a study left behind; everything a page or a scoreboard shows, as plain data."""
+
+    study: str
+    scale: str
+    name: str
+    settings: dict[str, Any]
+    deviations: dict[str, dict[str, Any]]  # field -> {"declared": …, "used": …}
+    left_out: list[dict[str, str]]  # parts without data or time: {"part": …, "remedy": …}
+    trials: list[dict[str, Any]]  # {"key", "trial", "version", "label"}
+    verdicts: list[dict[str, Any]]
+    provenance: dict[str, Any]
+    seconds: float
+    folder: Path = field(compare=False, default=Path())
+    published: bool = False
+
+    @property
+    def rank(self) -> tuple[int, bool, bool, str]:
+        """Larger is shown first: larger scale, local before published, undeviating, newest."""
+        return SCALES.index(self.scale), not self.published, not self.deviations, self.provenance["finished"]
+
+    def stale(self, versions: dict[str, int]) -> bool:
+        """Whether a trial behind this run has a newer version by now."""
+        return any(versions.get(each["trial"], each["version"]) != each["version"] for each in self.trials)
+
+
+def default_root() -> Path:
+    """Return ``$SKIPLAB_STORE``, else ``./skiplab-results``."""
+    return Path(os.environ.get("SKIPLAB_STORE") or "skiplab-results")
+
+
+class Store:
+    """Finished trials and study runs below one folder."""
+
+    def __init__(self, root: Path | None = None, *, published: bool = False) -> None:
+        self.root = Path(root) if root else default_root()
+        self.is_published = published
+
+    # Trials ---------------------------------------------------------------------------------------------
+
+    def trial_folder(self, key: str) -> Path:
+        """Return the folder of a finished trial, whether or not it is there."""
+        return self.root / "trials" / key
+
+    def has(self, key: str) -> bool:
+        """Whether this trial has finished here."""
+        return (self.trial_folder(key) / "record.json").exists()
+
+    def table(self, key: str) -> pd.DataFrame:
+        """Read a finished trial's table."""
+        import pandas as pd
+
+        return pd.read_parquet(self.trial_folder(key) / "table.parquet")
+
+    def record(self, key: str) -> dict[str, Any]:
+        """Read a finished trial's provenance."""
+        found: dict[str, Any] = json.loads((self.trial_folder(key) / "record.json").read_text())
+        return found
+
+    def commit(self, key: str, table: pd.DataFrame, record: dict[str, Any]) -> None:
+        """Store a finished trial at once and drop its checkpoints."""
+
+        def write(folder: Path) -> None:
+            write_table(table, folder / "table.parquet")
+            (folder / "record.json").write_text(json.dumps(record, indent=1, sort_keys=True))
+
+        write_folder(self.trial_folder(key), write)
+        shutil.rmtree(self.checkpoints(key), ignore_errors=True)
+
+    def checkpoints(self, key: str) -> Path:
+        """Return the folder in which a trial in flight keeps what it needs to go on."""
+        return self.root / "checkpoints" / key
+
+    # Study runs -----------------------------------------------------------------------------------------
+
+    def run_folder(self, study: str, name: str) -> Path:
+        """Return the folder of a study's run."""
+        return self.root / "studies" / study / name
+
+    def save_run(self, run: StudyRun, write_more: Callable[[Path], None] = lambda folder: None) -> StudyRun:
+        """Write a run's folder (run.json and whatever write_more adds) and return the run as stored."""
+        target = self.run_folder(run.study, run.name)
+        content = {key: value for key, value in asdict(run).items() if key not in ("folder", "published")}
+
+        def write(folder: Path) -> None:
+            (folder / "run.json").write_text(json.dumps(content, indent=1, allow_nan=False))
+            write_more(folder)
+
+        write_folder(target, write)
+        return self._read_run(target / "run.json")
+
+    def runs(self, study: str | None = None) -> list[StudyRun]:
+        """All stored runs, of one study or of every one, best first."""
+        return sorted(self._runs(study or "*/*"), key=lambda run: run.rank, reverse=True)
+
+    def _runs(self, pattern: str) -> Iterator[StudyRun]:
+        for path in sorted((self.root / "studies").glob(f"{pattern}/*/run.json")):
+            yield self._read_run(path)
+
+    def _read_run(self, path: Path) -> StudyRun:
+        content = json.loads(path.read_text())
+        return StudyRun(**content, folder=path.parent, published=self.is_published)
+
+
+def published() -> Store:
+    """Return the store of results that ship with the package."""
+    return Store(PUBLISHED, published=True)
+
+
+def runs_at_hand(store: Store, study: str | None = None) -> list[StudyRun]:
+    """Local and published runs together, best first: the first of a study is the one to show."""
+    found = store.runs(study) + published().runs(study)
+    return sorted(found, key=lambda run: run.rank, reverse=True)
+
+
+def best_runs(store: Store) -> dict[str, StudyRun]:
+    """The run to show of every study that has one above smoke scale."""
+    best: dict[str, StudyRun] = {}
+    for run in runs_at_hand(store):
+        if run.scale != "smoke":
+            best.setdefault(run.study, run)
+    return best
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as small as Parquet makes it, with the same bytes for the same table."""
+    table.to_parquet(path, compression="zstd", index=False)
+
+
+def write_folder(target: Path, write: Callable[[Path], None]) -> None:
+    """Write a folder aside and rename it into place, so that it is there whole or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=".aside-", dir=target.parent))
+    try:
+        write(aside)
+        aside.chmod(0o755)
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=".old-", dir=target.parent))
+            os.rename(target, old / "was")
+            os.rename(aside, target)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(aside, target)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

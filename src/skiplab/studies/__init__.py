@@ -1,0 +1,6 @@
+"""Every study, one folder a paper; the catalogue is what the command line lists."""
+
+from skiplab.reproduction.catalogue import Catalogue
+from skiplab.studies import orhan2017
+
+CATALOGUE = Catalogue(papers=(orhan2017.PAPER,), studies=orhan2017.STUDIES)

@@ -1,0 +1,13 @@
+"""Orhan (2017), Skip Connections as Effective Symmetry-Breaking."""
+
+from skiplab.reproduction.study import Paper
+from skiplab.studies.orhan2017 import figure_4, figure_7, figure_8, figure_9, figure_s1
+
+PAPER = Paper(
+    id="orhan2017",
+    title="Skip Connections as Effective Symmetry-Breaking",
+    authors="A. Emin Orhan",
+    year=2017,
+    explains="Skip connections break the permutation and rescaling symmetries of a network's layers.",
+)
+STUDIES = (figure_4.STUDY, figure_s1.STUDY, figure_7.STUDY, figure_8.STUDY, figure_9.STUDY)

@@ -1,0 +1,296 @@
+"""The networks that figures 7, 8 and 9 train: declared here once, so that the figures share them.
+
+A trial trains all members of one model on one data set as one batch; members differ in seed, initial gain and,
+for the bias regularisers, in σ and λ, so a grid search is one trial. Its table is long: one row a network,
+epoch and quantity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction.trial import Bench, Call, trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skiplab.data import TensorSet
+    from skiplab.ensembles import Ensemble
+
+SQRT2 = 2**0.5
+# Search seeds are kept apart from the seeds that decide a verdict.
+SEARCH_SEEDS = 500
+
+
+@dataclass(frozen=True)
+class Training:
+    """What all networks of a study have in common; a part of each figure's settings."""
+
+    depth: int = 30
+    width: int = 128
+    images: int | None = None
+    components: int | None = None
+    epochs: int = 100
+    batch_size: int = 500
+
+
+@dataclass(frozen=True)
+class FigureSettings:
+    """Settings that figures 7, 8 and 9 have in common; gains are the standard deviations' factors g."""
+
+    data: tuple[str, ...] = ("cifar10", "cifar100-coarse")
+    runs: int = 20
+    seed: int = 0
+    gains: tuple[float, ...] = (0.1, 0.3, 1.0, SQRT2)
+    search_runs: int = 5
+    search_epochs: int = 30
+    depth: int = 30
+    width: int = 128
+    images: int | None = None
+    components: int | None = None
+    epochs: int = 100
+    batch_size: int = 500
+    norms_at: tuple[int, ...] = (0, 1, 2)
+
+    @property
+    def training(self) -> Training:
+        """What the deciding runs have in common."""
+        shape = (self.depth, self.width, self.images, self.components)
+        return Training(*shape, self.epochs, self.batch_size)
+
+    @property
+    def search(self) -> Training:
+        """The same for the runs that only choose gains and strengths, which may be shorter."""
+        return replace(self.training, epochs=self.search_epochs)
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Settings of one training trial; gains, sigmas and strengths have one entry a member."""
+
+    data: str
+    model: str
+    seeds: tuple[int, ...]
+    gains: tuple[float, ...]
+    training: Training
+    skip: str = "identity"
+    sigmas: tuple[float, ...] = ()
+    strengths: tuple[float, ...] = ()
+    norms_at: tuple[int, ...] = ()
+    norm_samples: int = 500
+    rate: float = 5e-4
+
+
+# Which network a model is, and what is done with its biases.
+MODELS = {
+    "plain": ("plain", "free"),
+    "residual": ("residual", "free"),
+    "bias-symm-break": ("plain", "targets"),
+    "bias-l2-reg": ("plain", "targets"),
+    "bias-init": ("plain", "start"),
+    "bias-symm-break-bn": ("plain", "targets"),
+}
+
+
+@trial(version=1)
+def train(settings: Networks, bench: Bench) -> pd.DataFrame:
+    """Train the members and record accuracy each epoch and gradient norms at the epochs asked for."""
+    from skiplab import data
+    from skiplab.ensembles import Ensemble
+    from skiplab.training import Plan
+    from skiplab.training import train as train_ensemble
+    from skiplab.training.checkpoints import Checkpoints
+    from skiplab.training.loop import Callback
+    from skiplab.training.regularisers import bias_targets, start_biases_at_targets_
+
+    common = settings.training
+    samples = data.tensors(
+        settings.data, images=common.images, components=components(settings), device=bench.device
+    )
+    modules = [
+        build(settings, samples, seed, gain)
+        for seed, gain in zip(settings.seeds, settings.gains, strict=True)
+    ]
+    ensemble = Ensemble.of(modules, device=bench.device)
+    _, biases = MODELS[settings.model]
+    penalties = []
+    if biases == "targets":
+        penalties = [bias_targets(ensemble, settings.strengths, settings.sigmas, settings.seeds)]
+    elif biases == "start":
+        start_biases_at_targets_(ensemble, settings.sigmas, settings.seeds)
+    steps = -(-len(samples) // common.batch_size)
+    at = {min(epoch, common.epochs) * steps: epoch for epoch in settings.norms_at}
+    probe = Callback(
+        frozenset(at), lambda ensemble, step: layer_norms(ensemble, samples, settings.norm_samples, at[step])
+    )
+    plan = Plan(
+        epochs=common.epochs,
+        batch_size=common.batch_size,
+        seeds=settings.seeds,
+        rate=settings.rate,
+        penalties=penalties,
+        callbacks=[probe],
+    )
+    checkpoints = Checkpoints(bench.checkpoints) if bench.checkpoints else None
+    history = train_ensemble(
+        ensemble, samples, plan, checkpoints=checkpoints, tell=bench.tell, deadline=bench.deadline
+    )
+    chance = 1 / samples.classes
+    # A diverged network answers at chance from then on; the mark beside it says why.
+    accuracy = history.accuracy.nan_to_num(nan=chance).tolist()
+    rows = [
+        {"member": member, "epoch": epoch + 1, "quantity": "accuracy", "layer": 0, "value": value}
+        for epoch, values in enumerate(accuracy)
+        for member, value in enumerate(values)
+    ]
+    return table(settings, rows + history.rows, history.diverged.tolist())
+
+
+def components(settings: Networks) -> int | None:
+    """Principal components to use; digits has fewer features than we would ask for and keeps its pixels."""
+    return None if settings.data == "digits" else settings.training.components
+
+
+def build(settings: Networks, samples: TensorSet, seed: int, gain: float) -> Any:
+    """Build one member from its seed alone, so that it equals the network trained by itself."""
+    from skiplab.architectures import fully_connected, initialisers, skip_matrices
+    from skiplab.randomness import torch_generator
+
+    common = settings.training
+    shape = (samples.inputs.shape[1], common.width, common.depth, samples.classes)
+    options: dict[str, Any] = {
+        "generator": torch_generator(seed, "network"),
+        "init": initialisers.Glorot(gain=gain),
+        "batch_norm_at": common.depth // 2 if settings.model.endswith("-bn") else None,
+    }
+    if MODELS[settings.model][0] == "plain":
+        return fully_connected.PlainNet(*shape, **options)
+    name, _, distinct = settings.skip.partition("-")
+    skips = {"identity": skip_matrices.Identity, "orthogonal": skip_matrices.Orthogonal}
+    skip = skip_matrices.Folded(distinct=int(distinct)) if name == "folded" else skips[name]()
+    return fully_connected.ResidualNet(*shape, skip=skip, **options)
+
+
+def layer_norms(ensemble: Ensemble, samples: TensorSet, count: int, epoch: int) -> list[dict[str, Any]]:
+    """Rows of mean gradient norms by layer on the first images, at the start of an epoch.
+
+    In training mode, so that a batch normalisation acts as it does while the network learns.
+    """
+    import torch.nn.functional as F
+
+    from skiplab.measurements.gradient_norms import gradient_norms
+
+    batch = (samples.inputs[:count], samples.labels[:count])
+    norms = gradient_norms(ensemble, batch, criterion=F.cross_entropy, train_mode=True).mean.tolist()
+    return [
+        {"member": member, "epoch": epoch, "quantity": "gradient_norm", "layer": layer + 1, "value": value}
+        for member, values in enumerate(norms)
+        for layer, value in enumerate(values)
+    ]
+
+
+def table(settings: Networks, rows: list[dict[str, Any]], diverged: Sequence[bool]) -> pd.DataFrame:
+    """A trial's long table; repeated words are categories, so that Parquet keeps it small."""
+    import pandas as pd
+
+    count = len(settings.seeds)
+    members = pd.DataFrame(
+        {
+            "member": range(count),
+            "network_id": [network_id(settings, index) for index in range(count)],
+            "data": settings.data,
+            "model": settings.model,
+            "skip": settings.skip,
+            "seed": settings.seeds,
+            "gain": settings.gains,
+            "sigma": settings.sigmas or (0.0,) * count,
+            "strength": settings.strengths or (0.0,) * count,
+            "diverged": diverged,
+        }
+    )
+    frame = pd.DataFrame(rows).merge(members, on="member").drop(columns="member")
+    words = ["network_id", "data", "model", "skip", "quantity"]
+    frame = frame.astype(dict.fromkeys(words, "category") | {"epoch": "int16", "layer": "int16"})
+    return frame.astype({"value": "float32"})
+
+
+def network_id(settings: Networks, index: int) -> str:
+    """A name for one trained network that does not depend on which others shared its trial."""
+    own = [
+        settings.data,
+        settings.model,
+        settings.skip,
+        settings.seeds[index],
+        settings.gains[index],
+        settings.sigmas[index] if settings.sigmas else 0.0,
+        settings.strengths[index] if settings.strengths else 0.0,
+        settings.rate,
+        vars(settings.training),
+    ]
+    return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:12]
+
+
+# Naming trials -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Member:
+    """One network of a trial to be named."""
+
+    seed: int
+    gain: float
+    sigma: float = 0.0
+    strength: float = 0.0
+
+
+def call(
+    training: Training,
+    data: str,
+    model: str,
+    members: Iterable[Member],
+    *,
+    skip: str = "identity",
+    norms_at: tuple[int, ...] = (),
+    what: str = "",
+) -> Call:
+    """Name the trial that trains these members of one model on one data set."""
+    chosen = list(members)
+    biased = MODELS[model][1] != "free"
+    settings = Networks(
+        data=data,
+        model=model,
+        seeds=tuple(member.seed for member in chosen),
+        gains=tuple(member.gain for member in chosen),
+        training=training,
+        skip=skip,
+        sigmas=tuple(member.sigma for member in chosen) if biased else (),
+        strengths=tuple(member.strength for member in chosen) if biased else (),
+        norms_at=norms_at,
+    )
+    words = [data, model if skip == "identity" else f"{model} ({skip})", what, f"{len(chosen)} networks"]
+    return train.of(settings, ", ".join(word for word in words if word))
+
+
+def final_seeds(seed: int, runs: int) -> range:
+    """Seeds of the runs that decide a verdict."""
+    return range(1000 * seed, 1000 * seed + runs)
+
+
+def search_seeds(seed: int, runs: int) -> range:
+    """Seeds of the runs that only choose gains and strengths."""
+    return range(1000 * seed + SEARCH_SEEDS, 1000 * seed + SEARCH_SEEDS + runs)
+
+
+def is_search(seeds: pd.Series) -> pd.Series:
+    """Whether networks belong to a search, by their seeds."""
+    return seeds % 1000 >= SEARCH_SEEDS
+
+
+def last_accuracy(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a network: its accuracy at the last epoch."""
+    accuracy = frame[frame["quantity"] == "accuracy"]
+    return accuracy[accuracy["epoch"] == accuracy.groupby("network_id", observed=True)["epoch"].transform("max")]

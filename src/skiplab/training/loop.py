@@ -1,0 +1,136 @@
+"""The training loop: many networks at once, each on its own shuffles; extended by callbacks.
+
+Accuracy and loss of an epoch are running means over its batches, as most training scripts print them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from skiplab.checks import TimeIsUp, at_least, require
+from skiplab.data import TensorSet
+from skiplab.ensembles import Ensemble
+from skiplab.randomness import torch_generator
+from skiplab.training.augmentation import CropAndFlip
+from skiplab.training.checkpoints import Checkpoints
+from skiplab.training.optimisers import Adam, Optimiser
+from skiplab.training.regularisers import Penalty
+from skiplab.training.schedules import Constant, Schedule
+from skiplab.training.step import Step
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Callback:
+    """Run ``measure(ensemble, step)`` before the steps named (the last one: after training); keep its rows."""
+
+    steps: frozenset[int]
+    measure: Callable[[Ensemble, int], Rows]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train: settings shared by all members, and those that each has its own of."""
+
+    epochs: int
+    batch_size: int
+    seeds: tuple[int, ...]
+    rate: float | tuple[float, ...] = 5e-4
+    optimiser: Optimiser = Adam()
+    schedule: Schedule = Constant()
+    criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy
+    augmentation: CropAndFlip | None = None
+    penalties: Sequence[Penalty] = ()
+    callbacks: Sequence[Callback] = ()
+
+    def __post_init__(self) -> None:
+        at_least("epochs", self.epochs, 0)
+        at_least("batch_size", self.batch_size, 1)
+
+
+@dataclass(frozen=True)
+class History:
+    """What training left: (epochs, E) accuracies and losses (NaN once diverged), and the callbacks' rows."""
+
+    accuracy: Tensor
+    loss: Tensor
+    diverged: Tensor
+    rows: Rows = field(default_factory=list)
+
+
+def train(
+    ensemble: Ensemble,
+    data: TensorSet,
+    plan: Plan,
+    *,
+    checkpoints: Checkpoints | None = None,
+    tell: Callable[[float, str], None] = lambda done, text: None,
+    deadline: float | None = None,
+) -> History:
+    """Train all members in place; go on from a checkpoint if there is one, bit for bit.
+
+    Raises TimeIsUp, after saving, when ``deadline`` (seconds since the epoch) passes.
+    """
+    count, size = len(data.labels), ensemble.size
+    require(len(plan.seeds) == size, f"{len(plan.seeds)} seeds were given for {size} members.")
+    require(
+        isinstance(plan.rate, float) or len(plan.rate) == size, f"give one rate, or one for each of {size}."
+    )
+    rate = torch.tensor(plan.rate, dtype=torch.float64, device=ensemble.device).expand(size)
+    step = Step(ensemble, data, plan.optimiser, plan.criterion, plan.penalties, plan.augmentation)
+    metrics = torch.full((2, plan.epochs, size), torch.nan, dtype=torch.float64, device=ensemble.device)
+    rows: Rows = []
+    start = 0
+    saved = checkpoints.load() if checkpoints else None
+    if saved:
+        tensors, notes = saved
+        step.restore({name: tensor.to(ensemble.device) for name, tensor in tensors.items() if name != "metrics"})
+        metrics.copy_(tensors["metrics"])
+        rows, start = notes["rows"], notes["epoch"]
+
+    def call_back(number: int) -> None:
+        for callback in plan.callbacks:
+            if number in callback.steps:
+                rows.extend(callback.measure(ensemble, number))
+
+    ensemble.train()
+    number = start * -(-count // plan.batch_size)
+    for epoch in range(start, plan.epochs):
+        step.rate.copy_(rate * plan.schedule.factor(epoch))
+        order = shuffles(plan.seeds, epoch, count, ensemble.device)
+        if plan.augmentation is not None:
+            step.draws.copy_(plan.augmentation.draw(plan.seeds, epoch, count, ensemble.device))
+        step.loss_sum.zero_()
+        step.hits.zero_()
+        for indices in order.split(plan.batch_size, dim=1):
+            call_back(number)
+            step(indices)
+            number += 1
+        means = torch.stack([step.hits.double(), step.loss_sum]) / count
+        metrics[:, epoch] = torch.where(step.alive, means, torch.nan)
+        late = deadline is not None and time.time() > deadline
+        if checkpoints and epoch + 1 < plan.epochs and (late or checkpoints.due()):
+            checkpoints.save(step.tensors | {"metrics": metrics}, {"epoch": epoch + 1, "rows": rows})
+        if late and epoch + 1 < plan.epochs:
+            raise TimeIsUp
+        tell((epoch + 1) / plan.epochs, f"epoch {epoch + 1}/{plan.epochs}")
+    call_back(number)
+    ensemble.train(False)
+    return History(metrics[0].cpu(), metrics[1].cpu(), ~step.alive.cpu(), rows)
+
+
+def shuffles(seeds: Sequence[int], epoch: int, count: int, device: torch.device) -> Tensor:
+    """Each member's own order of the samples in an epoch, (E, N)."""
+    orders = [
+        torch.randperm(count, generator=torch_generator(seed, "shuffle", epoch, device=device), device=device)
+        for seed in seeds
+    ]
+    return torch.stack(orders)

@@ -1,0 +1,114 @@
+"""Optimisers on rows of parameters: one elementwise update for all members, a learning rate each.
+
+They follow torch.optim's formulas (tests compare step by step), acting on a matrix (E, row) in place. Members
+that are not ``alive`` (their loss or gradient was not finite) keep their parameters.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skiplab.checks import at_least, require
+
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Kingma & Ba (2015), algorithm 1, with bias correction."""
+
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+
+    def start(self, rows: Tensor) -> State:
+        """State before the first step."""
+        return {
+            "first": torch.zeros_like(rows),
+            "second": torch.zeros_like(rows),
+            "steps": torch.zeros((), dtype=torch.float64, device=rows.device),
+        }
+
+    def step(self, rows: Tensor, gradient: Tensor, state: State, rate: Tensor, alive: Tensor) -> None:
+        """θ ← θ − rate · m̂ / (√v̂ + ε), with a rate (E,) a member."""
+        state["steps"] += 1
+        beta1, beta2 = self.betas
+        correct1 = 1 - beta1 ** state["steps"]
+        correct2 = (1 - beta2 ** state["steps"]).sqrt().to(rows.dtype)
+        scale = (alive * rate / correct1).to(rows.dtype).unsqueeze(1)
+        moments = (state["first"], state["second"])
+        update = _compiled(_adam, rows.device)
+        update(rows, gradient, *moments, scale, correct2, alive.unsqueeze(1), beta1, beta2, self.eps)
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Stochastic gradient descent with momentum, as torch.optim.SGD; Nesterov's if asked."""
+
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        at_least("momentum", self.momentum, 0.0)
+        require(self.momentum > 0 or not self.nesterov, "Nesterov needs momentum; set momentum above 0.")
+
+    def start(self, rows: Tensor) -> State:
+        """State before the first step."""
+        return {"velocity": torch.zeros_like(rows)} if self.momentum else {}
+
+    def step(self, rows: Tensor, gradient: Tensor, state: State, rate: Tensor, alive: Tensor) -> None:
+        """v ← μv + g; θ ← θ − rate·v, or − rate·(g + μv) with Nesterov's momentum."""
+        scale = (alive * rate).to(rows.dtype).unsqueeze(1)
+        velocity = state.get("velocity")
+        update = _compiled(_descend, rows.device)
+        update(rows, gradient, velocity, scale, alive.unsqueeze(1), self.momentum, self.nesterov)
+
+
+Optimiser = Adam | SGD
+
+
+def _adam(
+    rows: Tensor,
+    gradient: Tensor,
+    first: Tensor,
+    second: Tensor,
+    scale: Tensor,
+    correct2: Tensor,
+    alive: Tensor,
+    beta1: float,
+    beta2: float,
+    eps: float,
+) -> None:
+    gradient = torch.where(alive, gradient, 0.0)  # a diverged member stays where it was
+    first.lerp_(gradient, 1 - beta1)
+    second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+    rows.sub_(scale * first / (second.sqrt() / correct2 + eps))
+
+
+def _descend(
+    rows: Tensor,
+    gradient: Tensor,
+    velocity: Tensor | None,
+    scale: Tensor,
+    alive: Tensor,
+    momentum: float,
+    nesterov: bool,
+) -> None:
+    gradient = torch.where(alive, gradient, 0.0)
+    if velocity is None:
+        rows.sub_(scale * gradient)
+        return
+    velocity.mul_(momentum).add_(gradient)
+    rows.sub_(scale * (gradient + momentum * velocity if nesterov else velocity))
+
+
+@functools.cache
+def _compiled(function: Callable[..., None], device: torch.device) -> Callable[..., None]:
+    """Fuse an update into one kernel on a GPU, where it is bound by memory; on a CPU leave it."""
+    if device.type != "cuda":
+        return function
+    return torch.compile(function, dynamic=False)

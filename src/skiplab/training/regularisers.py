@@ -1,0 +1,111 @@
+"""Penalties on parameters, added to each member's gradient with its own strength.
+
+Both kinds are λ‖θ_S − t‖² on some columns S of the rows; their gradient 2λ(θ_S − t) costs one pass over those
+columns. BiasSymmBreak draws targets t ~ N(0, σ²) once, BiasL2Reg is its case σ = 0, BiasReg its case with
+mean μ; BiasInit has no penalty and only starts from such targets (orhan2017, section 2.4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skiplab.checks import require
+from skiplab.ensembles import Ensemble
+from skiplab.randomness import torch_generator
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """λ_e ‖θ_S − t‖² for each member e; ``targets`` (E, |S|) are laid out slice after slice."""
+
+    columns: tuple[slice, ...]
+    strength: Tensor
+    targets: Tensor | None = None
+
+    def add_gradient_(self, rows: Tensor, gradient: Tensor) -> None:
+        """Add 2λ(θ_S − t) to the gradient in place."""
+        double = 2 * self.strength.unsqueeze(1)
+        for columns, target in self._parts(rows):
+            away = rows[:, columns] if target is None else rows[:, columns] - target
+            gradient[:, columns].add_(double * away)
+
+    def value(self, rows: Tensor) -> Tensor:
+        """The penalty of each member, (E,)."""
+        total = torch.zeros_like(self.strength)
+        for columns, target in self._parts(rows):
+            away = rows[:, columns] if target is None else rows[:, columns] - target
+            total = total + away.square().sum(1)
+        return self.strength * total
+
+    def _parts(self, rows: Tensor) -> list[tuple[slice, Tensor | None]]:
+        sizes = [columns.stop - columns.start for columns in self.columns]
+        targets: Sequence[Tensor | None]
+        targets = [None] * len(sizes) if self.targets is None else self.targets.split(sizes, dim=1)
+        return list(zip(self.columns, targets, strict=True))
+
+
+def weight_decay(ensemble: Ensemble, strength: float | Sequence[float]) -> Penalty:
+    """½λ‖w‖² on all weight matrices and kernels, so that the gradient gains λw as in torch.optim."""
+    shapes = zip(ensemble.layout.names, ensemble.layout.shapes, strict=True)
+    names = [name for name, shape in shapes if len(shape) > 1]
+    return Penalty(tuple(ensemble.layout.columns(names)), _per_member(ensemble, strength) / 2)
+
+
+def bias_targets(
+    ensemble: Ensemble,
+    strength: float | Sequence[float],
+    sigma: float | Sequence[float],
+    seeds: Sequence[int],
+    mean: float = 0.0,
+) -> Penalty:
+    """λ‖b − t‖² on the hidden biases, with t ~ N(μ, σ²) drawn once a member from its own seed."""
+    columns = tuple(ensemble.layout.columns(hidden_biases(ensemble)))
+    targets = draw_bias_targets(ensemble, sigma, seeds, mean)
+    return Penalty(columns, _per_member(ensemble, strength), targets)
+
+
+def start_biases_at_targets_(
+    ensemble: Ensemble, sigma: float | Sequence[float], seeds: Sequence[int], mean: float = 0.0
+) -> None:
+    """BiasInit: start from the biases that BiasSymmBreak would aim at, and leave them free."""
+    targets = draw_bias_targets(ensemble, sigma, seeds, mean)
+    at = 0
+    for columns in ensemble.layout.columns(hidden_biases(ensemble)):
+        width = columns.stop - columns.start
+        ensemble.rows[:, columns] = targets[:, at : at + width]
+        at += width
+
+
+def draw_bias_targets(
+    ensemble: Ensemble, sigma: float | Sequence[float], seeds: Sequence[int], mean: float = 0.0
+) -> Tensor:
+    """Targets (E, hidden units): row e depends on seed e alone, so that a member equals its lone run."""
+    require(len(seeds) == ensemble.size, f"{len(seeds)} seeds were given for {ensemble.size} members.")
+    columns = ensemble.layout.columns(hidden_biases(ensemble))
+    count = sum(part.stop - part.start for part in columns)
+    draws = [
+        torch.randn(count, generator=torch_generator(seed, "bias targets"), dtype=torch.float64)
+        for seed in seeds
+    ]
+    noise = torch.stack(draws).to(ensemble.rows)
+    return mean + _per_member(ensemble, sigma).unsqueeze(1) * noise
+
+
+def hidden_biases(ensemble: Ensemble) -> list[str]:
+    """Names of the biases inside the network's blocks, which leaves out the output layer's."""
+    from skiplab.ensembles.tracing import block_names
+
+    blocks = tuple(f"{name}." for name in block_names(ensemble.skeleton))
+    names = [name for name in ensemble.layout.names if name.startswith(blocks) and name.endswith("linear.bias")]
+    require(bool(names), "the network has no biases named 'linear.bias' in its blocks to set targets for.")
+    return names
+
+
+def _per_member(ensemble: Ensemble, value: float | Sequence[float]) -> Tensor:
+    values = [value] * ensemble.size if isinstance(value, int | float) else list(value)
+    require(len(values) == ensemble.size, f"{len(values)} values were given for {ensemble.size} members.")
+    return torch.tensor(values, dtype=ensemble.rows.dtype, device=ensemble.device)

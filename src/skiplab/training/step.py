@@ -1,0 +1,103 @@
+"""One optimisation step of all members, replayed as a CUDA graph where there is a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from skiplab.data import TensorSet
+from skiplab.ensembles import Ensemble
+from skiplab.training.augmentation import CropAndFlip
+from skiplab.training.optimisers import Optimiser
+from skiplab.training.regularisers import Penalty
+
+WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph asks for
+
+
+class Step:
+    """Gather a batch a member, differentiate, penalise, update; count losses and hits on the device.
+
+    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it.
+    """
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        data: TensorSet,
+        optimiser: Optimiser,
+        criterion: Callable[[Tensor, Tensor], Tensor],
+        penalties: Sequence[Penalty],
+        augmentation: CropAndFlip | None,
+    ) -> None:
+        size, device = ensemble.size, ensemble.device
+        self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
+        self.criterion, self.penalties, self.augmentation = criterion, penalties, augmentation
+        self.rate = torch.zeros(size, dtype=torch.float64, device=device)
+        self.alive = torch.ones(size, dtype=torch.bool, device=device)
+        self.loss_sum = torch.zeros(size, dtype=torch.float64, device=device)
+        self.hits = torch.zeros(size, dtype=torch.int64, device=device)
+        self.state = optimiser.start(ensemble.rows)
+        self.draws = torch.zeros(3, size, len(data.labels), dtype=torch.uint8, device=device)
+        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors that a step changes, by name."""
+        own = {"rows": self.ensemble.rows, "alive": self.alive, "loss_sum": self.loss_sum, "hits": self.hits}
+        optimiser = {f"optimiser.{name}": tensor for name, tensor in self.state.items()}
+        fixed = {f"fixed.{name}": tensor for name, tensor in self.ensemble.fixed.items()}
+        return own | optimiser | fixed
+
+    def __call__(self, indices: Tensor) -> None:
+        """Take one step on the samples (E, B)."""
+        if self.ensemble.device.type != "cuda":
+            self._step(indices)
+            return
+        batch = indices.shape[1]
+        if batch not in self.graphs:
+            self.graphs[batch] = self._capture(indices.clone())
+        graph, static = self.graphs[batch]
+        static.copy_(indices)
+        graph.replay()
+
+    def _step(self, indices: Tensor) -> None:
+        rows = self.ensemble.rows
+        inputs = self._gather(indices)
+        labels = self.data.labels[indices]
+        losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion)
+        for penalty in self.penalties:
+            penalty.add_gradient_(rows, gradient)
+        # The sum over a row is finite only if the gradient is; its overflow counts as divergence too.
+        self.alive &= losses.isfinite() & gradient.sum(1).isfinite()
+        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive)
+        self.loss_sum += losses.double() * indices.shape[1]
+        if not labels.is_floating_point():
+            self.hits += (outputs.argmax(-1) == labels).sum(1)
+
+    def _gather(self, indices: Tensor) -> Tensor:
+        if self.augmentation is not None:
+            return self.augmentation.batch(self.data.inputs, indices, self.draws)
+        samples = self.data.inputs.index_select(0, indices.reshape(-1))
+        return samples.view(*indices.shape, *samples.shape[1:])
+
+    def _capture(self, static: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        """Record the step as a graph; warm-up steps change state, so it is put back afterwards."""
+        before = {name: tensor.clone() for name, tensor in self.tensors.items()}
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(WARM_UPS):
+                self._step(static)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._step(static)
+        self.restore(before)
+        return graph, static
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Copy saved tensors back in place, so that captured graphs keep their addresses."""
+        for name, tensor in self.tensors.items():
+            tensor.copy_(tensors[name])

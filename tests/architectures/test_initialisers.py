@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from skiplab.architectures.initialisers import (
+    HMWI,
+    KWI,
+    Glorot,
+    He,
+    Initialiser,
+    Normal,
+    fans,
+    standard_normal,
+    undrawn,
+)
+from skiplab.checks import Refused
+from skiplab.randomness import torch_generator
+
+
+@pytest.mark.parametrize(
+    ("init", "deviation"),
+    [
+        (Glorot(), math.sqrt(2 / (12 + 20))),
+        (Glorot(gain=0.3), 0.3 * math.sqrt(2 / (12 + 20))),
+        (He(), math.sqrt(2 / 12)),
+        (He(gain=2.0), 2 * math.sqrt(2 / 12)),
+        (Normal(std=0.07), 0.07),
+        (KWI(), math.sqrt(2 / 12)),
+        (HMWI(), 1 / 12),
+    ],
+)
+def test_weights_are_normal_with_the_stated_deviation_and_biases_zero(
+    init: Initialiser, deviation: float
+) -> None:
+    layer = undrawn(nn.Linear, 12, 20, dtype=torch.float64)
+    assert init.apply(layer, torch_generator(1)) is layer
+    expected = deviation * standard_normal((20, 12), torch_generator(1))
+    torch.testing.assert_close(layer.weight.detach(), expected, rtol=1e-14, atol=0)
+    assert not layer.bias.any()
+
+
+def test_drawn_numbers_are_standard_normal() -> None:
+    drawn = standard_normal((100_000,), torch_generator(2))
+    assert abs(drawn.mean()) < 4 / math.sqrt(100_000)
+    assert abs(drawn.std() - 1) < 4 / math.sqrt(200_000)
+    assert abs((drawn**4).mean() - 3) < 4 * math.sqrt(96 / 100_000)
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        (nn.Linear(3, 7, device="meta"), (3, 7)),
+        (nn.Conv1d(4, 6, 5, device="meta"), (20, 30)),
+        (nn.Conv2d(3, 16, (3, 5), device="meta"), (45, 240)),
+        (nn.Conv2d(8, 16, 3, groups=4, device="meta"), (2 * 9, 4 * 9)),
+    ],
+)
+def test_fans_count_the_connections_of_one_unit_and_of_one_input(
+    layer: nn.Module, expected: tuple[int, int]
+) -> None:
+    assert fans(layer) == expected
+
+
+def test_only_linear_and_convolutional_layers_are_touched() -> None:
+    net = nn.Sequential(
+        undrawn(nn.Conv2d, 3, 4, kernel_size=3, bias=False, dtype=torch.float64),
+        nn.BatchNorm2d(4, dtype=torch.float64),
+        undrawn(nn.Linear, 4, 2, dtype=torch.float64),
+    )
+    norm = net[1]
+    with torch.no_grad():
+        norm.weight.fill_(3.0)
+        norm.bias.fill_(4.0)
+    KWI().apply(net, torch_generator(0))
+    assert (norm.weight == 3).all()
+    assert (norm.bias == 4).all()
+    generator = torch_generator(0)
+    torch.testing.assert_close(net[0].weight, math.sqrt(2 / 27) * standard_normal((4, 3, 3, 3), generator))
+    torch.testing.assert_close(net[2].weight, math.sqrt(2 / 4) * standard_normal((2, 4), generator))
+
+
+def test_a_seed_names_the_same_weights_in_every_precision() -> None:
+    double, single = (undrawn(nn.Linear, 5, 5, dtype=dtype) for dtype in (torch.float64, torch.float32))
+    He().apply(double, torch_generator(3))
+    He().apply(single, torch_generator(3))
+    assert torch.equal(double.weight.float(), single.weight)
+
+
+def test_an_undrawn_layer_leaves_the_global_generator_alone() -> None:
+    before = torch.random.get_rng_state()
+    undrawn(nn.Conv2d, 3, 8, kernel_size=3, dtype=torch.float32)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("kind", [Glorot, He, Normal])
+@pytest.mark.parametrize("wrong", [-1.0, math.inf, math.nan])
+def test_a_senseless_scale_is_refused(kind: type[Initialiser], wrong: float) -> None:
+    with pytest.raises(Refused, match=rf"is {wrong}, but must be a finite number of at least 0"):
+        kind(wrong)  # type: ignore[call-arg]
+
+
+def test_a_seed_in_place_of_a_generator_is_refused() -> None:
+    with pytest.raises(
+        Refused, match=r"generator is 7, but must be a torch.Generator, such as .*torch_generator"
+    ):
+        He().apply(undrawn(nn.Linear, 2, 2, dtype=torch.float32), 7)  # type: ignore[arg-type]
+
+
+def test_a_layer_without_shape_is_refused() -> None:
+    with pytest.raises(Refused, match="has no shape yet; pass one batch"):
+        He().apply(nn.LazyLinear(3), torch_generator(0))

@@ -1,0 +1,241 @@
+"""The site: whole, escaped, linked, without a single outside request."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from skiplab.checks import Refused
+from skiplab.reporting import pages, site
+from skiplab.reporting.site import Catalogue
+
+Fabricated = Any  # conftest.Fabricated; test files do not import one another
+VOID = {"meta", "link", "img", "br", "input", "rect", "line", "circle", "path"}
+
+
+class Page(HTMLParser):
+    """What a page links to, says and declares; fails on tags that do not nest."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(convert_charrefs=True)
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.images: list[dict[str, str | None]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(path.read_text(encoding="utf-8"))
+        self.close()
+        assert self.open == [], path
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        fields = dict(attrs)
+        self.links += [value for name, value in attrs if name in ("href", "src") and value is not None]
+        self.ids += [fields["id"]] if fields.get("id") else []
+        self.images += [fields] if tag == "img" else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in VOID
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def built(fabricated: Fabricated, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of all fabricated runs; tests only read it."""
+    out = tmp_path_factory.mktemp("site") / "out"
+    return site.build(fabricated.catalogue, fabricated.runs, out, all_runs=fabricated.all_runs).parent
+
+
+def _page(built: Path, study: str) -> Page:
+    return Page(built / "studies" / study / "index.html")
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_study_has_a_page(built: Path, fabricated: Fabricated) -> None:
+    assert len(list(built.rglob("index.html"))) == 1 + len(fabricated.catalogue.studies)
+
+
+def test_nothing_asks_the_network(built: Path, fabricated: Fabricated) -> None:
+    sources = [path for ext in ("html", "css", "js") for path in built.rglob(f"*.{ext}")]
+    assert len(sources) == 1 + len(fabricated.catalogue.studies) + 2
+    for path in sources:
+        assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", path.read_text(encoding="utf-8")), path
+
+
+def test_every_link_leads_to_a_file(built: Path) -> None:
+    for path in built.rglob("index.html"):
+        page = Page(path)
+        assert len(page.ids) == len(set(page.ids))
+        for link in page.links:
+            file, _, fragment = link.partition("#")
+            target = (path.parent / file).resolve() if file else path
+            assert target.is_file(), (path, link)
+            assert built.resolve() in target.resolve().parents
+            if fragment:
+                assert fragment in Page(target).ids, (path, link)
+
+
+def test_every_claim_and_verdict_is_shown(built: Path, fabricated: Fabricated) -> None:
+    for study in fabricated.catalogue.studies:
+        text = _squeezed(_page(built, study.id).text)
+        assert _squeezed(study.title) in text
+        for claim in study.claims:
+            assert _squeezed(claim.text) in text
+        for verdict in fabricated.verdicts.get(study.id, []):
+            assert _squeezed(verdict["condition"] or "all") in text
+            assert f"{pages.SIGNS[verdict['verdict']]} {verdict['verdict']}" in text
+
+
+def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated) -> None:
+    text = _squeezed(_page(built, fabricated.big).text)
+    for words in (
+        "paper scale, run here",
+        "10 runs instead of 50, since one GPU would need more than an hour.",
+        "2 settings depart from the declared paper scale",
+        "deviates 50",
+        "deviates 0.0005",
+        "skiplab data fetch cifar10",
+        "The paper does not give the initial gain",
+        "Equation 12 lacks a factor of ½",
+        "skiplab run orhan2018/figure-3 --scale paper --runs 10 --set lr=0.001",
+        "77d76870aa11+",
+        "torch 2.13.0",
+        "orhan2018.networks.train",
+        "This run has no numbers for this claim.",
+        "quick-older",
+        "2 further rows",
+        "1.1 to 5.3 (98.8 %)",
+        "−∞ to 0.0127",
+        "Holds where the difference of means is above −1 points.",
+    ):
+        assert words in text, words
+
+
+def test_headline_rows_come_before_further_ones(built: Path, fabricated: Fabricated) -> None:
+    html = (built / "studies" / fabricated.big / "index.html").read_text(encoding="utf-8")
+    headline, details, further = (
+        html.index(part) for part in (">CIFAR-10<", "<details>", ">CIFAR-10, gain 0.3<")
+    )
+    assert headline < details < further
+
+
+def test_figures_have_words_and_a_missing_one_is_said(built: Path, fabricated: Fabricated) -> None:
+    (image,) = _page(built, fabricated.big).images
+    assert image["src"] == "figure.svg"
+    assert "Figure 3 of Orhan & Pitkow (2018)" in str(image["alt"])
+    assert int(str(image["width"])) == round(1.25 * 96 * 6.4)
+    missing = _page(built, "orhan2018/figure-4")
+    assert missing.images == []
+    assert "This run left no figure." in missing.text
+
+
+def test_what_was_not_run_says_how(built: Path) -> None:
+    text = _squeezed(_page(built, "orhan2018/figure-7").text)
+    assert "Not run yet" in text
+    assert "skiplab run orhan2018/figure-7" in text
+    assert "42 s at quick scale, 1 h 30 min at paper scale" in text
+    assert "skiplab run orhan2018/figure-7" in Page(built / "index.html").text
+
+
+def test_stale_and_published_results_carry_a_word(built: Path, fabricated: Fabricated) -> None:
+    assert "Stale:" in _page(built, "orhan2018/figure-4").text
+    assert "Stale:" not in _page(built, fabricated.big).text
+    assert "quick scale, published with skiplab" in _squeezed(_page(built, "balduzzi2017/figure-1").text)
+    index = _squeezed(Page(built / "index.html").text)
+    assert "1 item is stale" in index
+    assert "1 result comes with skiplab, 5 were run here." in index
+
+
+def test_the_scoreboard_counts_headline_rows(built: Path, fabricated: Fabricated) -> None:
+    rows = [verdict for verdicts in fabricated.verdicts.values() for verdict in verdicts]
+    scoreboard = pages.index(fabricated.catalogue.papers, fabricated.catalogue.studies, fabricated.runs)
+    for name in pages.VERDICTS:
+        expected = sum(row["verdict"] == name for row in rows if row["headline"])
+        assert scoreboard["counts"][name] == expected > 0
+    assert (scoreboard["run"], scoreboard["total"]) == (6, 8)
+    with (built / "scoreboard.csv").open(encoding="utf-8", newline="") as file:
+        board = list(csv.DictReader(file))
+    assert [row["verdict"] for row in board] == [row["verdict"] for row in rows]
+    assert board[-1]["condition"] == fabricated.hostile
+
+
+def test_hostile_text_stays_text(built: Path, fabricated: Fabricated) -> None:
+    for path in (built / "index.html", built / "studies" / "odd2020" / "theorem-1" / "index.html"):
+        assert "<script>alert" not in path.read_text(encoding="utf-8")
+        page = Page(path)
+        assert _squeezed(fabricated.hostile) in _squeezed(page.text)
+        assert "{{ 7 * 7 }}" in page.text
+
+
+def test_downloads_hold_what_the_run_left(built: Path, fabricated: Fabricated) -> None:
+    folder = built / "studies" / fabricated.big
+    table = pd.read_parquet(folder / "table.parquet")
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "table.csv"), table, check_dtype=False)
+    assert json.loads((folder / "run.json").read_text())["verdicts"] == fabricated.verdicts[fabricated.big]
+    assert {"figure.svg", "figure.png", "table.csv", "table.parquet", "run.json"} <= set(
+        _page(built, fabricated.big).links
+    )
+    long = built / "studies" / "balduzzi2017" / "figure-1"
+    assert (long / "table.parquet").exists()
+    assert not (long / "table.csv").exists()
+
+
+def test_smoke_runs_show_no_verdicts(fabricated: Fabricated, tmp_path: Path) -> None:
+    catalogue = fabricated.catalogue
+    smoke = next(run for run in fabricated.all_runs if run.scale == "smoke")
+    text = _squeezed(
+        _page(site.build(catalogue, {fabricated.big: smoke}, tmp_path / "out").parent, fabricated.big).text
+    )
+    assert "its verdicts are not shown" in text
+    assert not re.search("[✓✗?] (holds|contradicted|undecided)", text)
+
+
+def test_building_again_changes_no_byte_and_leaves_nothing_beside(
+    fabricated: Fabricated, tmp_path: Path
+) -> None:
+    contents = []
+    for _ in range(2):
+        site.build(fabricated.catalogue, fabricated.runs, tmp_path / "out", all_runs=fabricated.all_runs)
+        files = sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())
+        contents.append([(path, path.read_bytes()) for path in files])
+    assert contents[0] == contents[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_empty_catalogue_still_gives_a_page(fabricated: Fabricated, tmp_path: Path) -> None:
+    index = site.build(Catalogue((), ()), fabricated.runs, tmp_path / "out")
+    text = Page(index).text
+    assert "this version of skiplab has no such study" in text
+    assert fabricated.big in text
+
+
+def test_a_folder_with_other_things_is_not_replaced(fabricated: Fabricated, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(Refused, match="holds something other than a report; choose a new or an empty folder"):
+        site.build(fabricated.catalogue, fabricated.runs, tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_ids_that_lead_elsewhere_are_refused(fabricated: Fabricated, tmp_path: Path) -> None:
+    catalogue = fabricated.catalogue
+    for name, message in (("../x", "cannot name a folder"), ("other2021/figure-1", "belongs to no paper")):
+        study = dataclasses.replace(fabricated.catalogue.studies[0], id=name)
+        with pytest.raises(Refused, match=message):
+            site.build(Catalogue(catalogue.papers, [study]), {}, tmp_path / "out")

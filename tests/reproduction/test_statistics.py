@@ -1,0 +1,337 @@
+"""The tests against SciPy, statsmodels, brute force and their own promises (coverage, inversion)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_ind
+
+from skiplab.checks import Refused
+from skiplab.randomness import numpy_generator
+from skiplab.reproduction import statistics
+from skiplab.reproduction.statistics import (
+    StudentTest,
+    bca_interval,
+    holm_levels,
+    inverted,
+    jonckheere,
+    one_sample,
+    opposing_p_values,
+    permutation,
+    sign_flips,
+    superiority,
+    two_sided,
+    welch,
+)
+
+INFINITE = math.inf
+
+
+def samples(*sizes: int, seed: int = 0) -> list[np.ndarray]:
+    """Normal samples with unequal means and spreads."""
+    generator = numpy_generator("test statistics", seed)
+    return [generator.normal(0.3 * i, 1 + i, size) for i, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 0.0, 0.7])
+def test_welch_agrees_with_scipy(threshold: float) -> None:
+    first, second = samples(7, 12)
+    test = welch(first, second)
+    for side, ours in [("greater", test.above(threshold)), ("less", test.below(threshold))]:
+        theirs = stats.ttest_ind(first - threshold, second, equal_var=False, alternative=side)
+        assert ours == pytest.approx(theirs.pvalue, rel=1e-10)
+    theirs = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.99)
+    assert test.interval(0.01) == pytest.approx(tuple(theirs), rel=1e-10)
+
+
+def test_one_sample_agrees_with_scipy() -> None:
+    (sample,) = samples(9)
+    test = one_sample(sample)
+    assert test.above(0.2) == pytest.approx(stats.ttest_1samp(sample, 0.2, alternative="greater").pvalue)
+    assert test.below(0.2) == pytest.approx(stats.ttest_1samp(sample, 0.2, alternative="less").pvalue)
+    assert test.interval(0.05) == pytest.approx(tuple(stats.ttest_1samp(sample, 0).confidence_interval(0.95)))
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.8, 3.0])
+def test_equivalence_agrees_with_statsmodels_tost(margin: float) -> None:
+    first, second = samples(8, 15)
+    p_holds, p_contradicted = opposing_p_values(welch(first, second), (-margin, margin))
+    assert p_holds == pytest.approx(ttost_ind(first, second, -margin, margin, usevar="unequal")[0], rel=1e-9)
+    # The opposing test is the better of two one-sided ones against the near end of the region.
+    sides = [
+        stats.ttest_ind(first + margin, second, equal_var=False, alternative="less").pvalue,
+        stats.ttest_ind(first - margin, second, equal_var=False, alternative="greater").pvalue,
+    ]
+    assert p_contradicted == pytest.approx(min(sides), rel=1e-10)
+
+
+def test_welch_survives_tiny_and_vanishing_spread() -> None:
+    tiny = welch(1e-150 * np.arange(5.0), 1e-150 * np.arange(6.0))
+    assert tiny.degrees == pytest.approx(welch(np.arange(5.0), np.arange(6.0)).degrees)
+    known = welch([0.1] * 7, [0.1] * 5)
+    assert (known.above(0.0), known.below(0.0), known.interval(0.05)) == (1.0, 1.0, (0.0, 0.0))
+    apart = welch([0.3] * 7, [0.1] * 5)
+    assert (apart.above(0.0), apart.below(0.0)) == (0.0, 1.0)
+    assert apart.interval(0.05) == (0.3 - 0.1, 0.3 - 0.1)
+    with pytest.raises(Refused, match="at least 2 runs a sample, but got 1"):
+        one_sample([1.0])
+
+
+@pytest.mark.parametrize("threshold", [-2.0, 0.0, 1.3])
+def test_permutation_agrees_with_scipy_when_enumerated(threshold: float) -> None:
+    first, second = samples(5, 6)
+    test = permutation(first, second, numpy_generator(0))
+    assert len(test.earliest) == math.comb(11, 5)
+    for side, ours in [("greater", test.above(threshold)), ("less", test.below(threshold))]:
+        theirs = stats.permutation_test(
+            (first - threshold, second),
+            lambda x, y, axis: x.mean(axis) - y.mean(axis),
+            vectorized=True,
+            alternative=side,
+        )
+        assert ours == pytest.approx(theirs.pvalue, abs=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [-0.5, 0.0, 0.9])
+def test_sign_flips_agree_with_scipy_when_enumerated(threshold: float) -> None:
+    (sample,) = samples(9)
+    test = sign_flips(sample, numpy_generator(0))
+    assert len(test.earliest) == 2**9
+    for side, ours in [("greater", test.above(threshold)), ("less", test.below(threshold))]:
+        theirs = stats.permutation_test(
+            (sample - threshold,),
+            lambda x, axis: x.mean(axis),
+            vectorized=True,
+            permutation_type="samples",
+            alternative=side,
+        )
+        assert ours == pytest.approx(theirs.pvalue, abs=1e-12)
+
+
+def test_drawn_permutations_converge_to_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = samples(9, 9, seed=1)
+    drawn = permutation(first, second, numpy_generator(0))
+    flips = sign_flips(np.concatenate([first, second])[:16], numpy_generator(0))
+    monkeypatch.setattr(statistics, "RELABELLINGS", 2**16)
+    every = permutation(first, second, numpy_generator(0))
+    all_flips = sign_flips(np.concatenate([first, second])[:16], numpy_generator(0))
+    assert (len(every.earliest), len(all_flips.earliest)) == (math.comb(18, 9), 2**16)
+    for draws, exact in [(drawn, every), (flips, all_flips)]:
+        assert len(draws.earliest) == 20_000
+        assert draws.earliest[0] == -INFINITE  # the identity is among them
+        for threshold in (-2.0, -1.0, 0.0, 0.5):
+            p = exact.above(threshold)
+            assert draws.above(threshold) == pytest.approx(p, abs=5 * math.sqrt(p * (1 - p) / 20_000) + 1e-4)
+
+
+def test_the_permutation_interval_is_the_test_inverted() -> None:
+    generator = numpy_generator("inversion")
+    for make in (
+        lambda: permutation(generator.normal(size=6), generator.normal(size=6), generator),
+        lambda: permutation(generator.integers(0, 4, 6), generator.integers(0, 4, 7), generator),
+        lambda: sign_flips(generator.normal(size=8), generator),
+        lambda: sign_flips(generator.normal(size=20), generator),
+    ):
+        test = make()
+        for alpha in (0.05, 0.0125):
+            low, high = test.interval(alpha)
+            for t in (*generator.uniform(low - 1, high + 1, 50), low, high):
+                inside = test.above(t) > alpha / 2 and test.below(t) > alpha / 2
+                assert inside == (low <= t <= high)
+            assert test.above(np.nextafter(low, -INFINITE)) <= alpha / 2
+            assert test.below(np.nextafter(high, INFINITE)) <= alpha / 2
+
+
+def test_too_few_relabellings_leave_the_interval_open() -> None:
+    test = sign_flips([1.0, 2.0, 3.0, 4.0, 5.0], numpy_generator(0))
+    assert test.least_p == 2 / 32
+    assert test.interval(0.05) == (-INFINITE, INFINITE)
+    assert test.above(0.0) == 1 / 32
+
+
+def test_ties_count_against_a_permutation_claim_despite_rounding() -> None:
+    # 0.1 + 0.2 ≠ 0.3 in binary; every relabelling of equal samples must tie with the observed one.
+    sample = [0.1, 0.2, 0.3, 0.1, 0.2, 0.3]
+    test = permutation(sample, sample[::-1], numpy_generator(0))
+    assert test.above(0.0) == test.below(0.0) > 0.5
+    test = sign_flips([0.1, 0.2, -0.3, 0.3, -0.2, -0.1], numpy_generator(0))
+    assert test.above(0.0) == test.below(0.0) > 0.5
+
+
+def test_jonckheere_of_two_samples_is_mann_whitney_with_ties() -> None:
+    generator = numpy_generator("ties")
+    first, second = generator.integers(0, 5, 9), generator.integers(1, 6, 11)
+    test = jonckheere([first, second])
+    theirs = stats.mannwhitneyu(
+        second, first, method="asymptotic", use_continuity=False, alternative="greater"
+    )
+    assert test.estimate == pytest.approx(theirs.statistic / 99)
+    assert test.above(0.5) == pytest.approx(theirs.pvalue, rel=1e-10)
+
+
+@pytest.mark.parametrize("pooled", [[1, 2, 3, 4, 5, 6, 7], [1, 1, 2, 2, 2, 3, 4], [0, 0, 0, 0, 0, 0, 1]])
+def test_jonckheere_variance_is_that_of_every_assignment(pooled: list[float]) -> None:
+    values = np.array(pooled, dtype=float)
+    found = []
+    for order in itertools.permutations(range(7)):
+        # one representative per assignment to groups of 2, 2 and 3
+        if order[0] < order[1] and order[2] < order[3] and order[4] < order[5] < order[6]:
+            part = values[list(order)]
+            found.append(superiority([part[:2], part[2:4], part[4:]]))
+    assert len(found) == 210
+    assert np.mean(found) == pytest.approx(0.5, abs=1e-12)
+    test = jonckheere([values[:2], values[2:4], values[4:]])
+    assert test.error == pytest.approx(np.std(found), rel=1e-12)
+
+
+def test_superiority_by_hand_and_its_limits() -> None:
+    assert superiority([[1, 2], [2, 3], [0, 9]]) == pytest.approx((3.5 + 2 + 2) / 12)
+    rising = jonckheere([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]])
+    assert rising.estimate == 1.0
+    assert rising.interval(0.05)[1] == 1.0  # a probability
+    flat = jonckheere([[2.0] * 5, [2.0] * 5, [2.0] * 5])
+    assert (flat.above(0.5), flat.below(0.5), flat.interval(0.05)) == (1.0, 1.0, (0.5, 0.5))
+    with pytest.raises(Refused, match="2 samples and 3 runs"):
+        jonckheere([[1.0], [2.0]])
+
+
+def test_an_interval_and_its_test_agree_even_where_rounding_decides() -> None:
+    generator = numpy_generator("rounding")
+    disagreed = 0
+    for _ in range(300):
+        test = welch(generator.normal(size=5), generator.normal(size=6))
+        alpha = 0.05 / int(generator.integers(1, 9))
+        for end in test.interval(alpha):  # the threshold sits where p equals alpha up to rounding
+            region = (end, INFINITE)
+            p_holds, p_contradicted = opposing_p_values(test, region)
+            plain_low, plain_high = test.interval(alpha)
+            low, high = inverted(test, region, alpha)
+            disagreed += (p_holds <= alpha / 2) != (plain_low > end)
+            assert (p_holds <= alpha / 2) == (low > end)
+            assert (p_contradicted <= alpha / 2) == (high < end)
+            assert (low, high) == pytest.approx((plain_low, plain_high), rel=1e-12)
+    assert disagreed  # else this test shows nothing
+
+
+def test_two_sided_joins_opposing_tests() -> None:
+    assert two_sided(0.01, 0.99) == 0.02
+    assert two_sided(0.99, 0.01) == 0.02
+    assert two_sided(0.7, 0.6) == 1.0
+
+
+def test_holm_by_hand() -> None:
+    levels, adjusted = holm_levels([0.04, 0.001, 0.02, 0.9], alpha=0.05)
+    # 0.001 ≤ .05/4 passes; 0.02 > .05/3 fails, and with it all that follow, at its level.
+    assert levels == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
+    assert adjusted == pytest.approx([0.08, 0.004, 0.06, 0.9])
+    levels, _ = holm_levels([0.001, 0.002, 0.003])
+    assert levels == pytest.approx([0.05 / 3, 0.05 / 2, 0.05])
+    assert [part.size for part in holm_levels([])] == [0, 0]
+    with pytest.raises(Refused, match=r"alpha is 5, but must lie between 0 and 1"):
+        holm_levels([0.1], alpha=5)
+
+
+def test_holm_decides_as_statsmodels() -> None:
+    generator = numpy_generator("holm")
+    for _ in range(30):  # few, for multipletests collects garbage on every call
+        p_values = generator.beta(0.3, 3, int(generator.integers(1, 9)))
+        if generator.random() < 0.3:
+            p_values = np.round(p_values, 2)  # ties and exact zeros
+        levels, adjusted = holm_levels(p_values, 0.05)
+        reject, theirs, *_ = multipletests(p_values, 0.05, method="holm")
+        assert np.array_equal(p_values <= levels, reject)
+        assert np.allclose(adjusted, theirs)
+        assert np.array_equal(adjusted <= 0.05, reject)
+
+
+def test_holm_keeps_the_familywise_error() -> None:
+    generator = numpy_generator("familywise")
+    families = 3000
+    # 4 true nulls beside 2 strong effects, which let Holm spend more on the nulls than Bonferroni would.
+    p_values = generator.uniform(size=(families, 6))
+    p_values[:, 4:] *= 1e-6
+    wrong = sum(bool(np.any(p[:4] <= holm_levels(p)[0][:4])) for p in p_values)
+    expected = 1 - (1 - 0.05 / 4) ** 4  # exactly, once the effects are rejected
+    assert wrong / families == pytest.approx(expected, abs=4 * math.sqrt(0.05 * 0.95 / families))
+    assert expected <= 0.05
+
+
+def within_binomial_error(hits: int, trials: int, chance: float) -> bool:
+    return abs(hits / trials - chance) <= 4 * math.sqrt(chance * (1 - chance) / trials)
+
+
+def test_welch_interval_covers_as_promised() -> None:
+    generator = numpy_generator("welch coverage")
+    trials = 2000
+    first, second = generator.normal(1.0, 1.0, (trials, 8)), generator.normal(0.0, 3.0, (trials, 12))
+    hits = 0
+    for one, two in zip(first, second, strict=True):
+        low, high = welch(one, two).interval(0.05)
+        hits += low <= 1.0 <= high
+    assert within_binomial_error(hits, trials, 0.95)
+
+
+def test_permutation_interval_covers_as_promised() -> None:
+    generator = numpy_generator("permutation coverage")
+    trials = 1000
+    hits = 0
+    for one, two in zip(
+        generator.exponential(size=(trials, 5)) + 2, generator.exponential(size=(trials, 6)), strict=True
+    ):
+        low, high = permutation(one, two, generator).interval(0.05)
+        hits += low <= 2.0 <= high
+    # 11 of the 462 relabellings lie beyond each end: the coverage is exactly 1 − 22/462.
+    assert within_binomial_error(hits, trials, 1 - 22 / 462)
+
+
+def test_jonckheere_errs_as_often_as_promised() -> None:
+    generator = numpy_generator("jonckheere error")
+    trials = 2000
+    wrong = 0
+    for data in generator.normal(size=(trials, 4, 8)):
+        low, high = jonckheere(list(data)).interval(0.05)
+        wrong += not low <= 0.5 <= high
+    assert within_binomial_error(wrong, trials, 0.05)
+
+
+def test_bca_covers_a_skewed_mean_about_as_promised() -> None:
+    generator = numpy_generator("bca coverage")
+    trials = 400
+    hits = 0
+    for sample in generator.exponential(size=(trials, 30)):
+        low, high = bca_interval(sample, generator=generator, resamples=999)
+        hits += low <= 1.0 <= high
+    # Known to fall a little short at n = 30: nominal .95, about .93 in truth.
+    assert 0.93 - 3.5 * math.sqrt(0.93 * 0.07 / trials) <= hits / trials <= 0.98
+
+
+def test_bca_nears_the_normal_interval_of_a_large_sample() -> None:
+    sample = numpy_generator("bca large").normal(5.0, 2.0, 400)
+    low, high = bca_interval(sample, level=0.9, generator=numpy_generator(1))
+    reach = 1.6449 * sample.std(ddof=1) / 20
+    assert low == pytest.approx(sample.mean() - reach, abs=0.05 * reach)
+    assert high == pytest.approx(sample.mean() + reach, abs=0.05 * reach)
+    assert (low, high) == bca_interval(sample, level=0.9, generator=numpy_generator(1))
+
+
+def test_bca_is_quiet_where_there_is_no_spread() -> None:
+    generator = numpy_generator(2)
+    assert bca_interval([0.1] * 7, generator=generator) == (0.1, 0.1)
+    assert bca_interval([3.0] * 7, np.median, generator=generator) == (3.0, 3.0)
+    for sample in ([], [1.0], [1.0, math.nan, 2.0]):
+        assert all(math.isnan(end) for end in bca_interval(sample, generator=generator))
+    # The jackknife of this median never moves, so BCa has no acceleration and percentiles step in.
+    low, high = bca_interval([0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0], np.median, generator=generator)
+    assert low <= 1.0 <= high
+
+
+def test_a_known_estimate_sits_on_its_own_threshold() -> None:
+    known = StudentTest(2.0, 0.0, 4.0)
+    assert two_sided(*opposing_p_values(known, (2.0, INFINITE))) == 1.0
+    assert two_sided(*opposing_p_values(known, (1.0, 3.0))) == 0.0
+    assert inverted(known, (2.0, INFINITE), 0.05) == (2.0, 2.0)
