@@ -1,9 +1,9 @@
 """skiplab: why do skip connections make deep networks trainable, and does your network have what they fix?
 
-    import skiplab as sl
-    sl.run("orhan2017/figure-7")          # run a study; returns what it left behind
-    sl.results("orhan2017/figure-7")      # its table, a DataFrame
-    sl.gradient_norms(model, batch, criterion=torch.nn.CrossEntropyLoss())
+import skiplab as sl
+sl.run("orhan2017/figure-7")          # run a study; returns what it left behind
+sl.results("orhan2017/figure-7")      # its table, a DataFrame
+sl.gradient_norms(model, batch, criterion=torch.nn.CrossEntropyLoss())
 """
 
 from typing import Any

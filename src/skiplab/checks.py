@@ -22,7 +22,7 @@ class DataDamaged(SkiplabError):
     """A data file is truncated, of the wrong format, or fails its checksum."""
 
 
-class TimeIsUp(Exception):  # noqa: N818 - not an error: the work goes on from its checkpoint
+class TimeIsUp(Exception):
     """Long work met its time limit after it saved what it needs to go on."""
 
 

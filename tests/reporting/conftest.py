@@ -14,7 +14,7 @@ import pytest
 
 from skiplab.figures import curves, style
 from skiplab.randomness import numpy_generator
-from skiplab.reporting.site import Catalogue
+from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.claim import Claim, Greater
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
@@ -269,7 +269,7 @@ def make_run(study: str, folder: Path, *, figure: bool = True, rows: int = 12, *
         "trials": [
             {
                 "key": "3f" * 16,
-                "trial": "orhan2018.networks.train",
+                "trial": "fabricated.networks.train",
                 "version": 2,
                 "label": "plain, seeds 0–19",
             }

@@ -15,7 +15,7 @@ import pytest
 
 from skiplab.checks import Refused
 from skiplab.reporting import pages, site
-from skiplab.reporting.site import Catalogue
+from skiplab.reproduction.catalogue import Catalogue
 
 Fabricated = Any  # conftest.Fabricated; test files do not import one another
 VOID = {"meta", "link", "img", "br", "input", "rect", "line", "circle", "path"}
@@ -117,7 +117,7 @@ def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated)
         "skiplab run orhan2018/figure-3 --scale paper --runs 10 --set lr=0.001",
         "77d76870aa11+",
         "torch 2.13.0",
-        "orhan2018.networks.train",
+        "fabricated.networks.train",
         "This run has no numbers for this claim.",
         "quick-older",
         "2 further rows",
@@ -239,3 +239,13 @@ def test_ids_that_lead_elsewhere_are_refused(fabricated: Fabricated, tmp_path: P
         study = dataclasses.replace(fabricated.catalogue.studies[0], id=name)
         with pytest.raises(Refused, match=message):
             site.build(Catalogue(catalogue.papers, [study]), {}, tmp_path / "out")
+
+
+def test_a_newer_version_of_a_trial_makes_its_results_stale(
+    fabricated: Fabricated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "versions_at_hand", lambda: {"fabricated.networks.train": 3})
+    built = site.build(fabricated.catalogue, fabricated.runs, tmp_path / "out").parent
+    for study in (fabricated.big, "orhan2018/figure-5"):
+        assert "Stale:" in _page(built, study).text
+    assert "6 items are stale" in _squeezed(Page(built / "index.html").text)

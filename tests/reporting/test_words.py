@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import shlex
 
 import pytest
 
 from skiplab.reporting import words
+from skiplab.reproduction.settings import parse
 
 
 @pytest.mark.parametrize(
@@ -68,6 +70,7 @@ def test_durations(seconds: float, text: str) -> None:
         (None, "–"),
         (True, "yes"),
         ([1, 2.5], "1, 2.5"),
+        ([2**0.5, 0.3], "1.41421, 0.3"),
         ([], "none"),
         ({"σ": [1]}, '{"σ": [1]}'),
         (5e-4, "0.0005"),
@@ -79,7 +82,29 @@ def test_settings(value: object, text: str) -> None:
 
 def test_the_command_makes_the_run_again() -> None:
     deviations = {"runs": {"declared": 50, "used": 10}, "gains": {"declared": [1], "used": [0.3, 1.4]}}
+    deviations |= {"bn": {"declared": False, "used": True}, "images": {"declared": 9, "used": None}}
     assert words.command("p/figure-1", "paper", deviations, gpu=True) == (
-        "skiplab run p/figure-1 --scale paper --device cuda --runs 10 --set 'gains=[0.3, 1.4]'"
+        "skiplab run p/figure-1 --scale paper --device cuda --runs 10"
+        " --set gains=0.3,1.4 --set bn=true --set images=none"
     )
     assert words.command("p/figure-1", "quick", {}, gpu=False) == "skiplab run p/figure-1"
+
+
+def test_what_the_command_says_is_read_back_as_it_was() -> None:
+    hints = {
+        "gains": tuple[float, ...],
+        "bn": bool,
+        "images": int | None,
+        "lr": float,
+        "data": tuple[str, ...],
+    }
+    used = {"gains": (0.3, 2**0.5), "bn": True, "images": None, "lr": 5e-4, "data": ("digits", "cifar10")}
+    deviations = {name: {"declared": "x", "used": value} for name, value in used.items()}
+    parts = shlex.split(words.command("p/figure-1", "quick", deviations, gpu=False))
+    for name, value in used.items():
+        text = (
+            next(part.partition("=")[2] for part in parts if part.startswith(f"{name}="))
+            if name != "data"
+            else parts[-1]
+        )
+        assert parse(text, hints[name], name) == value

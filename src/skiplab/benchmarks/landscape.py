@@ -38,4 +38,7 @@ def landscape_cases(device: str) -> list[Case]:
         return binary_landscapes.losses("residual", inputs, targets, depth=DEPTH)
 
     note = f"2^{weights} configurations, {POINTS} points"
-    return [Case("skiplab, shared prefixes", ours, note), Case("plain tensor program", plain, "torch, chunked")]
+    return [
+        Case("skiplab, shared prefixes", ours, note),
+        Case("plain tensor program", plain, "torch, chunked"),
+    ]

@@ -40,7 +40,9 @@ def training_cases(device: str) -> list[Case]:
     plan = Plan(epochs=1, batch_size=size["batch"], seeds=tuple(range(count)))
 
     def ours(backend: str) -> Case:
-        ensemble = Ensemble.of([network(seed) for seed in range(count)], backend=backend, device=device).train()
+        ensemble = Ensemble.of(
+            [network(seed) for seed in range(count)], backend=backend, device=device
+        ).train()
         step = Step(ensemble, data, plan.optimiser, plan.criterion, (), None)
         step.rate.fill_(5e-4)
 

@@ -12,7 +12,6 @@ from skiplab.cli import bench, check, data, publish, report, run, show, store
 from skiplab.cli import list as list_command
 
 
-
 class Command(typer.core.TyperGroup):
     """Turns our exceptions into one sentence and an exit status."""
 
@@ -26,7 +25,9 @@ class Command(typer.core.TyperGroup):
             typer.echo(f"skiplab: {error}", err=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            typer.echo("\nStopped; what had finished is stored, and the same command goes on from it.", err=True)
+            typer.echo(
+                "\nStopped; what had finished is stored, and the same command goes on from it.", err=True
+            )
             raise typer.Exit(130) from None
 
 
@@ -48,7 +49,6 @@ app.command("publish")(publish.publish)
 app.command("bench")(bench.bench)
 app.add_typer(store.app, name="store")
 app.add_typer(data.app, name="data")
-
 
 
 def main() -> None:

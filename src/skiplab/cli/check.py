@@ -17,7 +17,9 @@ from skiplab.studies import CATALOGUE
 
 def check(
     as_json: JsonOption = False,
-    all_runs: Annotated[bool, typer.Option("--all", help="Every stored run, not only the best of each study.")] = False,
+    all_runs: Annotated[
+        bool, typer.Option("--all", help="Every stored run, not only the best of each study.")
+    ] = False,
     store: StoreOption = None,
 ) -> None:
     """Print every claim's verdict from the largest results at hand, local before published."""

@@ -39,7 +39,9 @@ def list_studies(as_json: JsonOption = False, store: StoreOption = None) -> None
         paper = duration(study.cost["paper"])
         if study.paper_device != "cpu":
             paper += f" on {study.paper_device}"
-        table.add_row(study.id, study.title, duration(study.cost["quick"]), paper, verdicts(best.get(study.id)))
+        table.add_row(
+            study.id, study.title, duration(study.cost["quick"]), paper, verdicts(best.get(study.id))
+        )
     Console().print(table)
 
 

@@ -7,7 +7,11 @@ from typing import Any
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
 
-SIGNS = {"holds": "[green]✓ holds[/]", "contradicted": "[red]✗ contradicted[/]", "undecided": "[yellow]? undecided[/]"}
+SIGNS = {
+    "holds": "[green]✓ holds[/]",
+    "contradicted": "[red]✗ contradicted[/]",
+    "undecided": "[yellow]? undecided[/]",
+}
 
 
 def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> None:

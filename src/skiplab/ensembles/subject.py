@@ -244,7 +244,9 @@ def batches_of(batches: Batch | Iterable[Batch]) -> Iterator[Batch]:
 
 def batch_size(batch: Batch) -> int:
     """Number of samples in a batch: the length of its first tensor."""
-    parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, tuple | list) else [batch]
+    parts = (
+        batch.values() if isinstance(batch, dict) else batch if isinstance(batch, tuple | list) else [batch]
+    )
     for part in parts:
         if isinstance(part, Tensor):
             return len(part)
@@ -262,7 +264,9 @@ def _target(batch: Batch) -> Tensor:
         for name in LABEL_KEYS:
             if name in batch:
                 return batch[name]  # type: ignore[no-any-return]
-        raise Refused(f"the batch has no labels among {', '.join(batch)}; name them 'labels' or pass loss_fn.")
+        raise Refused(
+            f"the batch has no labels among {', '.join(batch)}; name them 'labels' or pass loss_fn."
+        )
     if isinstance(batch, tuple | list) and len(batch) == 2:
         return batch[1]  # type: ignore[no-any-return]
     raise Refused("criterion needs batches (input, target) or dicts with labels; pass loss_fn for others.")

@@ -9,6 +9,7 @@ from typing import Any
 from skiplab.reporting import forest, words
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
+from skiplab.reproduction.trial import versions_at_hand
 
 HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
 VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
@@ -25,8 +26,14 @@ STATES = {
 
 
 def verdicts_of(run: StudyRun | None) -> list[dict[str, Any]]:
-    """Return a run's verdicts, none at smoke scale, where they would mean nothing."""
-    return [] if run is None or run.scale == "smoke" else list(run.verdicts)
+    """Return a run's verdicts, none at smoke scale, where they would mean nothing.
+
+    Whether a verdict is stale is known only now: it was not when the run was stored.
+    """
+    if run is None or run.scale == "smoke":
+        return []
+    stale = run.stale(versions_at_hand())
+    return [verdict | {"stale": stale or verdict["stale"]} for verdict in run.verdicts]
 
 
 def tally(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -44,8 +51,10 @@ def state_of(run: StudyRun | None) -> str:
 
 
 def is_stale(run: StudyRun | None) -> bool:
-    """Whether any verdict shown comes from an older version of its trial."""
-    return any(verdict["stale"] for verdict in verdicts_of(run))
+    """Whether a run comes from an older version of its trials."""
+    if run is None:
+        return False
+    return run.stale(versions_at_hand()) or any(verdict["stale"] for verdict in run.verdicts)
 
 
 def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
@@ -180,10 +189,13 @@ def provenance(run: StudyRun) -> list[tuple[str, str]]:
     """Return what made the numbers, as pairs of a name and a value."""
     rows = [("run", run.name), ("where", "published with skiplab" if run.published else "run here")]
     for name, value in run.provenance.items():
+        label = name.replace("_", " ")
         if isinstance(value, Mapping):
-            rows.append((name, ", ".join(f"{key} {each}" for key, each in value.items())))
+            rows.append((label, ", ".join(f"{key} {each}" for key, each in value.items()) or words.NOTHING))
+        elif name == "trials_seconds":
+            rows.append(("time of its trials", words.duration(value)))
         elif name != "seconds":
-            rows.append((name, words.setting(value)))
+            rows.append((label, words.setting(value)))
     return [*rows, ("time", words.duration(run.seconds))]
 
 
@@ -201,12 +213,14 @@ def study_page(
         "counts": tally(shown),
         "stale": is_stale(run),
         "claims": claims(study, run),
-        "costs": [(scale, words.duration(cost)) for scale, cost in study.cost.items() if scale != "smoke"],
+        "costs": [_cost(study, scale, cost) for scale, cost in study.cost.items() if scale != "smoke"],
         "others": [_other(each) for each in others],
         "command": f"skiplab run {study.id}",
     }
     if run is not None:
-        gpu = "CPU" not in str(run.provenance.get("device", "CPU"))
+        # The trials may have run on a GPU and the study have been judged again on a CPU.
+        devices = run.provenance.get("trials_devices") or [run.provenance.get("device", "CPU")]
+        gpu = any("CPU" not in device for device in devices)
         page |= {
             "origin": origin(run),
             "settings": settings(run),
@@ -217,12 +231,18 @@ def study_page(
     return page
 
 
+def _cost(study: Study, scale: str, seconds: float) -> str:
+    where = f" on {study.paper_device}" if scale == "paper" and study.paper_device != "cpu" else ""
+    return f"{words.duration(seconds)} at {scale} scale{where}"
+
+
 def _other(run: StudyRun) -> dict[str, Any]:
     changed = [f"{name} = {words.setting(each['used'])}" for name, each in run.deviations.items()]
     return {
         "name": run.name,
         "origin": origin(run),
         "counts": tally(verdicts_of(run)),
+        "stale": is_stale(run),
         "finished": str(run.provenance.get("finished", "")),
         "deviations": ", ".join(changed),
     }

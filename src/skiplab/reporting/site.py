@@ -10,7 +10,6 @@ import csv
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import jinja2
 
 from skiplab.checks import Refused
 from skiplab.reporting import pages, words
+from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.store import StudyRun, write_folder
 from skiplab.reproduction.study import Paper, Study
 
@@ -29,14 +29,6 @@ BOARD = (
     "study", "claim", "condition", "headline", "verdict", "stale", "kind", "statistic", "low", "high", "unit",
     "margin", "paper_value", "p", "p_adjusted", "level", "runs", "scale", "text", "detail",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """Every paper and every study there is, in the order in which the site lists them."""
-
-    papers: Sequence[Paper]
-    studies: Sequence[Study]
 
 
 def build(

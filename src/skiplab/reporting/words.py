@@ -83,7 +83,7 @@ def setting(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and all(isinstance(each, int | float | str) for each in value):
-        return ", ".join(str(each) for each in value) or "none"
+        return ", ".join(setting(each) for each in value) or "none"
     if isinstance(value, int | float):
         return f"{value:g}" if isinstance(value, float) else str(value)
     return json.dumps(value, ensure_ascii=False, default=str)
@@ -103,7 +103,12 @@ def command(study: str, scale: str, deviations: dict[str, dict[str, Any]], gpu: 
         parts += ["--device", "cuda"]
     for name, values in deviations.items():
         used = values["used"]
-        text = used if isinstance(used, str) else json.dumps(used)
+        text = ",".join(map(_typed, used)) if isinstance(used, list | tuple) else _typed(used)
         # These three have options of their own.
         parts += [f"--{name}", text] if name in ("runs", "seed", "data") else ["--set", f"{name}={text}"]
     return shlex.join(parts)
+
+
+def _typed(value: Any) -> str:
+    """Write a setting as ``reproduction.settings.parse`` reads it back."""
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

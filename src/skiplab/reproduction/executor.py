@@ -109,11 +109,9 @@ def steady_arithmetic() -> Iterator[None]:
             torch.set_float32_matmul_precision(before[1])
 
 
-def execute(
-    jobs: Sequence[Job], executor: str, tell: Callable[[str, float, str], None]
-) -> Iterator[Done]:
+def execute(jobs: Sequence[Job], executor: str, tell: Callable[[str, float, str], None]) -> Iterator[Done]:
     """Run jobs and yield each as it finishes; ``tell(key, done, text)`` hears of progress."""
-    if executor == "serial" or len(jobs) == 1 and executor == "processes":
+    if executor == "serial" or (len(jobs) == 1 and executor == "processes"):
         for job in jobs:
             yield run_job(job, lambda done, text, key=job.key: tell(key, done, text))  # type: ignore[misc]
     elif executor == "processes":

@@ -54,7 +54,9 @@ def unpack(store: Store, file: Path) -> tuple[int, int]:
     content = b"".join(piece.read_bytes() for piece in pieces)
     body, digest = content[:-DIGEST], content[-DIGEST:]
     if hashlib.sha256(body).digest() != digest:
-        raise PackDamaged(f"the {len(pieces)} piece(s) of {file} are damaged or not all here; copy them again.")
+        raise PackDamaged(
+            f"the {len(pieces)} piece(s) of {file} are damaged or not all here; copy them again."
+        )
     added = known = 0
     with tempfile.TemporaryDirectory() as aside:
         with tarfile.open(fileobj=io.BytesIO(body)) as archive:

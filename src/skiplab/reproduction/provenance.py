@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent.parent
-VERSIONED = ("torch", "numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
+VERSIONED = ("skiplab", "torch", "numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
 
 
 @functools.cache
@@ -43,9 +43,7 @@ def git_hash() -> str | None:
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of Python, skiplab and the packages that numbers depend on."""
-    from skiplab import __version__
-
-    found = {"python": platform.python_version(), "skiplab": __version__}
+    found = {"python": platform.python_version()}
     for name in VERSIONED:
         try:
             found[name] = metadata.version(name)

@@ -20,7 +20,9 @@ def publish_study(study: Study, store: Store, scale: str) -> tuple[int, Path]:
         raise Refused("publish writes into the source tree; run it in a checkout of skiplab.")
     runs = [run for run in store.runs(study.id) if run.scale == scale]
     if not runs:
-        raise Refused(f"{study.id} has no {scale} run in {store.root}; make one with `skiplab run {study.id}`.")
+        raise Refused(
+            f"{study.id} has no {scale} run in {store.root}; make one with `skiplab run {study.id}`."
+        )
     run = runs[0]
     for each in run.trials:
         if store.has(each["key"]) and not shipped.has(each["key"]):

@@ -55,7 +55,7 @@ class Options:
         return self.executor or ("processes" if self.device == "cpu" else "serial")
 
 
-class Unfinished(Exception):  # noqa: N818 - not an error: the same command goes on from here
+class Unfinished(Exception):
     """The time limit came before all trials were done."""
 
     def __init__(self, left: int) -> None:

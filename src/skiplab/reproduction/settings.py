@@ -47,9 +47,7 @@ def choose(study: Study, scale: str, overrides: Mapping[str, Any]) -> Chosen:
     changes = {}
     for key, value in overrides.items():
         if key not in known:
-            raise Refused(
-                f"{study.id} has no setting {key!r}; it has {', '.join(known)}.{near(key, known)}"
-            )
+            raise Refused(f"{study.id} has no setting {key!r}; it has {', '.join(known)}.{near(key, known)}")
         changes[key] = parse(value, hints[key], key) if isinstance(value, str) else value
     settings = dataclasses.replace(declared, **changes)
     deviations = {

@@ -105,7 +105,7 @@ class _Row:
     high: float = math.nan
 
 
-def judge(study: Study, table: Any, settings: Any, scale: str, alpha: float = 0.05) -> list[Verdict]:
+def judge(study: Study, table: Any, settings: Any, scale: str, alpha: float | None = None) -> list[Verdict]:
     """Judge every claim of a study in every condition, with familywise error at most alpha.
 
     The family is all rows that have a test: not exact claims, ranges, or rows with too few or diverged runs.
@@ -117,7 +117,7 @@ def judge(study: Study, table: Any, settings: Any, scale: str, alpha: float = 0.
     ]
     pairs = [statistics.opposing_p_values(row.test, row.region) for row in rows if row.test is not None]
     p_values = [statistics.two_sided(*pair) for pair in pairs]
-    levels, adjusted = statistics.holm_levels(p_values, alpha)
+    levels, adjusted = statistics.holm_levels(p_values, study.alpha if alpha is None else alpha)
     tested = iter(zip(pairs, p_values, levels.tolist(), adjusted.tolist(), strict=True))
     return [
         _verdict(study.id, scale, row, None if row.test is None else _Tested(*next(tested))) for row in rows

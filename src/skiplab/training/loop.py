@@ -26,6 +26,7 @@ from skiplab.training.schedules import Constant, Schedule
 from skiplab.training.step import Step
 
 Rows = list[dict[str, Any]]
+COMPILE_FROM = 3000  # steps from which fusing the passes on a GPU saves more than it takes
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,9 @@ def train(
     saved = checkpoints.load() if checkpoints else None
     if saved:
         tensors, notes = saved
-        step.restore({name: tensor.to(ensemble.device) for name, tensor in tensors.items() if name != "metrics"})
+        step.restore(
+            {name: tensor.to(ensemble.device) for name, tensor in tensors.items() if name != "metrics"}
+        )
         metrics.copy_(tensors["metrics"])
         rows, start = notes["rows"], notes["epoch"]
 
@@ -102,7 +105,10 @@ def train(
                 rows.extend(callback.measure(ensemble, number))
 
     ensemble.train()
-    number = start * -(-count // plan.batch_size)
+    steps = -(-count // plan.batch_size)
+    if ensemble.device.type == "cuda" and steps * (plan.epochs - start) >= COMPILE_FROM:
+        ensemble.compile()
+    number = start * steps
     for epoch in range(start, plan.epochs):
         step.rate.copy_(rate * plan.schedule.factor(epoch))
         order = shuffles(plan.seeds, epoch, count, ensemble.device)

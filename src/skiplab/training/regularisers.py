@@ -100,7 +100,9 @@ def hidden_biases(ensemble: Ensemble) -> list[str]:
     from skiplab.ensembles.tracing import block_names
 
     blocks = tuple(f"{name}." for name in block_names(ensemble.skeleton))
-    names = [name for name in ensemble.layout.names if name.startswith(blocks) and name.endswith("linear.bias")]
+    names = [
+        name for name in ensemble.layout.names if name.startswith(blocks) and name.endswith("linear.bias")
+    ]
     require(bool(names), "the network has no biases named 'linear.bias' in its blocks to set targets for.")
     return names
 

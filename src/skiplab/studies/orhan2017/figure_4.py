@@ -69,7 +69,9 @@ def _minima(table: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 def _order(table: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
     counts = by_target(table, "minima").to_numpy()
     wrong = (counts[:, :-1] <= counts[:, 1:]).sum(axis=1)
-    detail = f"in {int((wrong > 0).sum())} of {len(wrong)} targets at least one of the three steps is reversed"
+    detail = (
+        f"in {int((wrong > 0).sum())} of {len(wrong)} targets at least one of the three steps is reversed"
+    )
     yield Evidence("every target", [wrong.tolist()], detail=detail)
 
 

@@ -70,7 +70,9 @@ def search(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     ]
 
 
-def members(settings: Settings, found: pd.DataFrame, data: str, model: str, seeds: Sequence[int]) -> list[Member]:
+def members(
+    settings: Settings, found: pd.DataFrame, data: str, model: str, seeds: Sequence[int]
+) -> list[Member]:
     """Members of a model at every gain, with the σ and λ that the search found for that gain."""
     chosen = []
     for gain in settings.gains:
@@ -125,7 +127,10 @@ def _against(frame: pd.DataFrame, settings: Settings, order: Any, pick: Any) -> 
         other = pick({index: samples[index].mean() for index in range(1, len(samples))})
         rows.append(
             Evidence(
-                condition, [samples[0], samples[other]], headline=headline, detail=f"against {order[other][0]}"
+                condition,
+                [samples[0], samples[other]],
+                headline=headline,
+                detail=f"against {order[other][0]}",
             )
         )
     return rows
@@ -144,11 +149,16 @@ def interior_sigma(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
         # Each σ at its own best λ.
         best = last.groupby(["sigma", "strength"])["value"].mean().groupby("sigma").idxmax()
         grid = {sigma: last[last["strength"] == pair[1]] for sigma, pair in best.items()}
-        wide = {sigma: part[part["sigma"] == sigma].set_index("seed")["value"] for sigma, part in grid.items()}
+        wide = {
+            sigma: part[part["sigma"] == sigma].set_index("seed")["value"] for sigma, part in grid.items()
+        }
         differences = []
         for seed in sorted(last["seed"].unique()) if len(wide) > 2 else []:
             others = {sigma: values.drop(seed) for sigma, values in wide.items()}
-            means = {sigma: values.mean() if len(values) else wide[sigma].mean() for sigma, values in others.items()}
+            means = {
+                sigma: values.mean() if len(values) else wide[sigma].mean()
+                for sigma, values in others.items()
+            }
             chosen = max(list(means)[1:-1], key=means.__getitem__)
             ends = max(wide[min(wide)][seed], wide[max(wide)][seed])
             differences.append(float(wide[chosen][seed] - ends))

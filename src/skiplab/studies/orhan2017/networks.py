@@ -293,4 +293,6 @@ def is_search(seeds: pd.Series) -> pd.Series:
 def last_accuracy(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a network: its accuracy at the last epoch."""
     accuracy = frame[frame["quantity"] == "accuracy"]
-    return accuracy[accuracy["epoch"] == accuracy.groupby("network_id", observed=True)["epoch"].transform("max")]
+    return accuracy[
+        accuracy["epoch"] == accuracy.groupby("network_id", observed=True)["epoch"].transform("max")
+    ]

@@ -29,7 +29,9 @@ def gain_search(settings: FigureSettings, model: str, data: str, skip: str = "id
     return networks.call(settings.search, data, model, members, skip=skip, what="search")
 
 
-def bias_search(settings: FigureSettings, sigmas: Sequence[float], strengths: Sequence[float], data: str) -> Call:
+def bias_search(
+    settings: FigureSettings, sigmas: Sequence[float], strengths: Sequence[float], data: str
+) -> Call:
     """Name the trial that searches σ × λ × gain for BiasSymmBreak; σ = 0 is BiasL2Reg's search."""
     seeds = networks.search_seeds(settings.seed, settings.search_runs)
     grid = product(settings.gains, sigmas, strengths, seeds)
@@ -62,9 +64,7 @@ def best_gain(table: pd.DataFrame, data: str, model: str, skip: str = "identity"
     return float(means.idxmax()[0])
 
 
-def deciding(
-    table: pd.DataFrame, data: str, model: str, gain: float, skip: str = "identity"
-) -> pd.DataFrame:
+def deciding(table: pd.DataFrame, data: str, model: str, gain: float, skip: str = "identity") -> pd.DataFrame:
     """Rows of the deciding runs of one model at one gain."""
     same = (table["data"] == data) & (table["model"] == model) & (table["skip"] == skip)
     return table[same & (table["gain"] == gain) & ~networks.is_search(table["seed"])]
@@ -83,8 +83,7 @@ def each_condition(
         best = [best_gain(table, data, *pair) for pair in models]
         # Samples come in the order of the models, whatever their gains are.
         at_best = [
-            deciding(table, data, model, gain, skip)
-            for (model, skip), gain in zip(models, best, strict=True)
+            deciding(table, data, model, gain, skip) for (model, skip), gain in zip(models, best, strict=True)
         ]
         gains = "/".join(f"{gain:.3g}" for gain in dict.fromkeys(best))
         yield f"{data}, best gains ({gains})", True, at_best
