@@ -45,15 +45,14 @@ class Ensemble:
         layout = Layout.of(first)
         require(layout.count > 0, "the network has no trainable parameter; set requires_grad on some.")
         for index, module in enumerate(modules[1:], 1):
-            if type(module) is not type(first) or _shapes(module) != _shapes(first):
+            if _kind(module) != _kind(first):
                 raise Refused(
                     f"network {index} differs in kind or shape from network 0; stack only like ones."
                 )
         rows = torch.stack([layout.pack(dict(m.named_parameters())).to(device) for m in modules])
         states = [_fixed_state(module, layout) for module in modules]
         fixed = {name: torch.stack([state[name].to(device) for state in states]) for name in states[0]}
-        skeleton = copy.deepcopy(first).to(device)
-        return Ensemble(skeleton, rows, fixed, _choose(backend, skeleton, torch.device(device)))
+        return Ensemble(_bare_copy(first, device), rows, fixed, _choose(backend, first, torch.device(device)))
 
     @property
     def size(self) -> int:
@@ -164,15 +163,17 @@ class Ensemble:
         from safetensors.torch import load_file
 
         tensors = load_file(path)
-        expected = {name for name, _ in (*like.named_parameters(), *like.named_buffers())}
-        require(expected == set(tensors), f"{path} holds another architecture than {type(like).__name__}.")
+        expected = {name: tensor.shape for name, tensor in (*like.named_parameters(), *like.named_buffers())}
+        require(
+            expected == {name: tensor.shape[1:] for name, tensor in tensors.items()},
+            f"{path} holds another architecture than the {type(like).__name__} given; pass one built alike.",
+        )
         layout = Layout.of(like)
         size = len(next(iter(tensors.values())))
         rows = [layout.pack({name: tensors[name][i] for name in layout.names}) for i in range(size)]
         fixed = {name: tensors[name].to(device) for name in tensors if name not in layout.names}
-        skeleton = copy.deepcopy(like).to(device)
-        backend = _choose(backend, skeleton, torch.device(device))
-        return Ensemble(skeleton, torch.stack(rows).to(device), fixed, backend)
+        backend = _choose(one_of("backend", backend, BACKENDS), like, torch.device(device))
+        return Ensemble(_bare_copy(like, device), torch.stack(rows).to(device), fixed, backend)
 
 
 def map_members(
@@ -199,8 +200,17 @@ def map_members(
     return pytree.tree_map(lambda *tensors: torch.stack(tensors), *results)
 
 
-def _shapes(module: nn.Module) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+def _kind(module: nn.Module) -> tuple[dict[str, type], dict[str, tuple[torch.Size, torch.dtype, bool]]]:
+    # Classes of all parts too: ReLU and tanh networks have equal shapes, but one skeleton computes one of them.
+    parts = {name: type(part) for name, part in module.named_modules()}
+    states = (*module.named_parameters(), *module.named_buffers())
+    return parts, {name: (tensor.shape, tensor.dtype, tensor.requires_grad) for name, tensor in states}
+
+
+def _bare_copy(module: nn.Module, device: Any) -> nn.Module:
+    skeleton = copy.deepcopy(module).to(device)
+    skeleton.zero_grad(set_to_none=True)  # else every member would carry this one network's gradients
+    return skeleton
 
 
 def _fixed_state(module: nn.Module, layout: Layout) -> dict[str, Tensor]:

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from skiplab.figures.colours import colour_of, label_of
-from skiplab.figures.style import new_figure, panel_letter
+from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 
 Histograms = Mapping[str, np.ndarray]  # architecture → (targets, bins)
 
+_BESIDE = -1.1
 _LEAST = 0.7  # where a count of zero is drawn on a logarithmic axis: just below one
 
 
@@ -26,24 +27,23 @@ def landscape_panels(
     """Draw the three distributions side by side: medians over targets, and bands for their range.
 
     Bin k of ``basin_octaves`` counts the minima whose basin has 2**k to 2**(k+1) − 1 configurations. The
-    paper's numbers of minima, where it gives them, are diamonds at zero better neighbours.
+    paper's numbers of minima, where it gives them, are diamonds just left of zero better neighbours.
     """
-    figure, axes = new_figure(3, width=9.6, height=3.0)
+    figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.6)
     left, middle, right = axes[0]
 
     _curves(left, better_neighbours)
     _counts(left)
-    left.xaxis.set_major_locator(MaxNLocator(integer=True))
+    left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     left.set(xlabel="better neighbours", ylabel="configurations")
+    marks = {"marker": "D", "s": 16, "facecolor": "white", "zorder": 4}
     for name, minima in (paper_minima or {}).items():
-        left.scatter(
-            0, minima, marker="D", s=26, facecolor="white", edgecolor=colour_of(name), zorder=4, clip_on=False
-        )
+        left.scatter(_BESIDE, minima, edgecolor=colour_of(name), **marks)  # beside 0, to cover no data
     if paper_minima:
-        left.scatter([], [], marker="D", s=26, facecolor="white", edgecolor="#444444", label="Paper, minima")
+        left.scatter([], [], edgecolor="#444444", label="Paper", **marks)
 
     _curves(middle, _shares(walk_lengths))
-    middle.xaxis.set_major_locator(MaxNLocator(integer=True))
+    middle.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     middle.set(xlabel="steps of the steepest walk", ylabel="share of configurations", ylim=(0, None))
 
     _curves(right, basin_octaves, octaves=True)
@@ -71,7 +71,7 @@ def _curves(ax: Axes, histograms: Histograms, octaves: bool = False) -> None:
             x, np.maximum(low, _floor(high)), high, where=high > 0, color=colour, alpha=0.18, linewidth=0
         )
         shown = np.where(middle > 0, middle, np.nan)
-        ax.plot(x, shown, color=colour, marker="o", markersize=2.8, linewidth=1.2, label=label_of(name))
+        ax.plot(x, shown, color=colour, marker="o", markersize=2.2, linewidth=1.1, label=label_of(name))
 
 
 def _floor(high: np.ndarray) -> float:

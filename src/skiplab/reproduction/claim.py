@@ -65,7 +65,7 @@ class Evidence:
     """The numbers behind a claim in one condition: samples over independent runs, in the claim's order."""
 
     condition: str
-    samples: Sequence[Sequence[float]]
+    samples: Sequence[Any]  # each a sequence of numbers; a declaration must not import numpy to say so
     paper_value: float | None = None
     headline: bool = True  # False: a further row, such as another initial gain
     detail: str = ""

@@ -26,7 +26,7 @@ from skiplab.training.schedules import Constant, Schedule
 from skiplab.training.step import Step
 
 Rows = list[dict[str, Any]]
-COMPILE_FROM = 3000  # steps from which fusing the passes on a GPU saves more than it takes
+COMPILE_FROM = 500_000  # steps times members from which fusing the passes on a GPU saves more than it takes
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def train(
 
     ensemble.train()
     steps = -(-count // plan.batch_size)
-    if ensemble.device.type == "cuda" and steps * (plan.epochs - start) >= COMPILE_FROM:
+    if ensemble.device.type == "cuda" and steps * (plan.epochs - start) * size >= COMPILE_FROM:
         ensemble.compile()
     number = start * steps
     for epoch in range(start, plan.epochs):

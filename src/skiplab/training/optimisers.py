@@ -83,10 +83,12 @@ def _adam(
     beta2: float,
     eps: float,
 ) -> None:
-    gradient = torch.where(alive, gradient, 0.0)  # a diverged member stays where it was
+    gradient = _living(gradient, alive)
     first.lerp_(gradient, 1 - beta1)
     second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-    rows.sub_(scale * first / (second.sqrt() / correct2 + eps))
+    # In place: on a CPU every further temporary costs as much as the arithmetic.
+    update = second.sqrt().div_(correct2).add_(eps)
+    rows.sub_(torch.div(first, update, out=update).mul_(scale))
 
 
 def _descend(
@@ -98,12 +100,20 @@ def _descend(
     momentum: float,
     nesterov: bool,
 ) -> None:
-    gradient = torch.where(alive, gradient, 0.0)
+    gradient = _living(gradient, alive)
     if velocity is None:
         rows.sub_(scale * gradient)
         return
     velocity.mul_(momentum).add_(gradient)
     rows.sub_(scale * (gradient + momentum * velocity if nesterov else velocity))
+
+
+def _living(gradient: Tensor, alive: Tensor) -> Tensor:
+    """Zero the gradients of diverged members, so that they stay where they were."""
+    # Looking at a flag is free on a CPU but would make a GPU wait; there the mask is fused instead.
+    if gradient.device.type == "cpu" and bool(alive.all()):
+        return gradient
+    return torch.where(alive, gradient, 0.0)
 
 
 @functools.cache

@@ -62,8 +62,10 @@ def by_target(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
 def _minima(table: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
     counts = by_target(table, "minima")
     for architecture, paper in PAPER_MINIMA.items():
-        detail = f"{settings.weights} weights, 2^{settings.weights} configurations"
-        yield Evidence(architecture, [counts[architecture].tolist()], paper_value=paper, detail=detail)
+        ours = counts[architecture]
+        fewer = f"{int((ours <= paper).sum())} of {len(ours)} targets have no more minima than the paper's"
+        detail = f"{settings.weights} weights; {fewer}"
+        yield Evidence(architecture, [ours.tolist()], paper_value=paper, detail=detail)
 
 
 def _order(table: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
@@ -145,6 +147,10 @@ ERRATA = (
     "We use 22. With --set weights=23 a further ±1 multiplies the output, which doubles the plain and "
     "path-residual counts.",
     "Dead networks share one loss, so the rule for ties decides the number of minima; the paper states none.",
+    "The paper finds the plain landscape dominated by configurations with one or zero better neighbours; in "
+    "ours most have none and, in most targets, not a single one has exactly one.",
+    "A range widens with the number of targets. Over 100 targets (--runs 100) hyper-residual had 40 to 238 "
+    "minima, four targets below 60, so the paper's 54 is possible but unusual for targets like ours.",
 )
 
 
@@ -188,15 +194,15 @@ STUDY = Study(
         "All 2²² settings of the ±1 weights of four small ReLU networks, each fitted to a random target. "
         "(a) How many of a setting's one-flip neighbours have a lower loss; at zero stand the local minima. "
         "(b) Steps of the steepest walk from every setting to a local minimum. (c) How many settings lead to "
-        "each minimum. Lines are medians over targets, bands their range, diamonds the paper's counts. The more "
-        "symmetry the skips break, the fewer the minima, the longer the walks and the larger the basins."
+        "each minimum. Lines are medians over targets, bands their range, diamonds the paper's counts of minima. "
+        "The paper's reading: the more symmetry the skips break, the smoother the landscape."
     ),
     settings=scales(biases=False),
     stages=(targets,),
     table=table,
     figure=figure,
     claims=(NUMBER_CLAIM, *ORDER_CLAIMS),
-    cost={"smoke": 0.1, "quick": 10.0, "paper": 35.0},
+    cost={"smoke": 0.1, "quick": 12.0, "paper": 40.0},
     choices=CHOICES,
     errata=ERRATA,
     in_tour=True,

@@ -146,22 +146,17 @@ def interior_sigma(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
         gain = searches.best_gain(frame, data, "bias-symm-break")
         found = frame[networks.is_search(frame["seed"]) & (frame["data"] == data) & (frame["gain"] == gain)]
         last = networks.last_accuracy(found[found["model"] == "bias-symm-break"])
-        # Each σ at its own best λ.
-        best = last.groupby(["sigma", "strength"])["value"].mean().groupby("sigma").idxmax()
-        grid = {sigma: last[last["strength"] == pair[1]] for sigma, pair in best.items()}
-        wide = {
-            sigma: part[part["sigma"] == sigma].set_index("seed")["value"] for sigma, part in grid.items()
-        }
-        differences = []
-        for seed in sorted(last["seed"].unique()) if len(wide) > 2 else []:
-            others = {sigma: values.drop(seed) for sigma, values in wide.items()}
-            means = {
-                sigma: values.mean() if len(values) else wide[sigma].mean()
-                for sigma, values in others.items()
-            }
-            chosen = max(list(means)[1:-1], key=means.__getitem__)
-            ends = max(wide[min(wide)][seed], wide[max(wide)][seed])
-            differences.append(float(wide[chosen][seed] - ends))
+        # One column a σ, each at its own best λ; one row a seed.
+        means = last.groupby(["sigma", "strength"], as_index=False)["value"].mean()
+        best = means.loc[means.groupby("sigma")["value"].idxmax(), ["sigma", "strength"]]
+        wide = last.merge(best).pivot(index="seed", columns="sigma", values="value")
+        inner, ends = wide.iloc[:, 1:-1], wide.iloc[:, [0, -1]].max(axis=1)
+        if inner.shape[1] and len(wide) > 1:
+            chosen = [inner.drop(seed).mean().idxmax() for seed in wide.index]
+            reached = [inner.loc[seed, sigma] for seed, sigma in zip(wide.index, chosen, strict=True)]
+            differences = (reached - ends).to_numpy(dtype=float)
+        else:
+            differences = wide.iloc[:0, 0].to_numpy(dtype=float)
         rows.append(Evidence(f"{data}, gain {gain:.3g}", [differences]))
     return rows
 

@@ -83,11 +83,11 @@ def trend(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
 
 def decay_when_folded(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
     """How much gradients decay with folded matrices compared with the orthogonal one."""
-    rows = []
-    for pair in settings.skips[:-1]:
-        for row in searches.compare(frame, settings, pair, ORTHOGONAL, searches.log_decay):
-            rows.append(Evidence(f"{pair[1]}, {row.condition}", row.samples, headline=row.headline))
-    return rows
+    return [
+        Evidence(f"{pair[1]}, {row.condition}", row.samples, headline=row.headline)
+        for pair in settings.skips[:-1]
+        for row in searches.compare(frame, settings, pair, ORTHOGONAL, searches.log_decay)
+    ]
 
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:

@@ -7,6 +7,7 @@ epoch and quantity.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -99,7 +100,6 @@ MODELS = {
 @trial(version=1)
 def train(settings: Networks, bench: Bench) -> pd.DataFrame:
     """Train the members and record accuracy each epoch and gradient norms at the epochs asked for."""
-    from skiplab import data
     from skiplab.ensembles import Ensemble
     from skiplab.training import Plan
     from skiplab.training import train as train_ensemble
@@ -108,9 +108,7 @@ def train(settings: Networks, bench: Bench) -> pd.DataFrame:
     from skiplab.training.regularisers import bias_targets, start_biases_at_targets_
 
     common = settings.training
-    samples = data.tensors(
-        settings.data, images=common.images, components=components(settings), device=bench.device
-    )
+    samples = samples_of(settings.data, common.images, components(settings), bench.device)
     modules = [
         build(settings, samples, seed, gain)
         for seed, gain in zip(settings.seeds, settings.gains, strict=True)
@@ -148,6 +146,14 @@ def train(settings: Networks, bench: Bench) -> pd.DataFrame:
         for member, value in enumerate(values)
     ]
     return table(settings, rows + history.rows, history.diverged.tolist())
+
+
+@functools.lru_cache(maxsize=1)
+def samples_of(name: str, images: int | None, components: int | None, device: str) -> TensorSet:
+    """The training samples; kept for the next trial, which mostly asks for the same."""
+    from skiplab import data
+
+    return data.tensors(name, images=images, components=components, device=device)
 
 
 def components(settings: Networks) -> int | None:

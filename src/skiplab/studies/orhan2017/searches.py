@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-Sample = "Callable[[pd.DataFrame], np.ndarray]"
-
 
 def gain_search(settings: FigureSettings, model: str, data: str, skip: str = "identity") -> Call:
     """Name the trial that finds a model's best gain."""
@@ -44,9 +42,9 @@ def best_bias(search: pd.DataFrame, data: str, gain: float, *, l2: bool = False)
     last = networks.last_accuracy(search)
     last = last[(last["model"] == "bias-symm-break") & (last["data"] == data) & (last["gain"] == gain)]
     last = last[(last["sigma"] == 0) == l2]
-    means = last.groupby(["sigma", "strength"])["value"].mean()
-    sigma, strength = means.idxmax()
-    return float(sigma), float(strength)
+    means = last.groupby(["sigma", "strength"], as_index=False)["value"].mean()
+    best = means.loc[means["value"].idxmax()]
+    return float(best["sigma"]), float(best["strength"])
 
 
 def best_gain(table: pd.DataFrame, data: str, model: str, skip: str = "identity") -> float:
@@ -60,8 +58,8 @@ def best_gain(table: pd.DataFrame, data: str, model: str, skip: str = "identity"
         found = found[found["model"] == model]
     last = networks.last_accuracy(found)
     # Within a gain σ and λ are at their own best, as they are in the deciding runs.
-    means = last.groupby(["gain", "sigma", "strength"])["value"].mean()
-    return float(means.idxmax()[0])
+    means = last.groupby(["gain", "sigma", "strength"], as_index=False)["value"].mean()
+    return float(means.loc[means["value"].idxmax(), "gain"])
 
 
 def deciding(table: pd.DataFrame, data: str, model: str, gain: float, skip: str = "identity") -> pd.DataFrame:

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from skiplab.checks import Refused
+from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.orhan2017 import figure_4, figure_s1
+from skiplab.studies.orhan2017.landscapes import ARCHITECTURES, Target, landscape
+
+STUDIES = (figure_4.STUDY, figure_s1.STUDY)
+
+
+def table_of(study: Study, settings: Any) -> pd.DataFrame:
+    tables = [call.trial.function(call.settings, Bench()) for call in study.stages[0](settings, [])]
+    return study.table(settings, [pd.concat(tables, ignore_index=True)])
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.id)
+def test_smoke_tables_are_complete(study: Study) -> None:
+    settings = study.settings["smoke"]
+    table = table_of(study, settings)
+    assert set(table["target"]) == {0, 1}
+    assert tuple(table["architecture"].unique()) == ARCHITECTURES
+    sums = table.groupby(["target", "architecture", "quantity"])["value"].sum().unstack()
+    assert (sums["configurations"] == 2**10).all()
+    assert (sums["better_neighbours"] == 2**10).all()
+    assert (sums["walk_length"] == 2**10).all()
+    assert (sums["basin_size_log2"] == sums["minima"]).all()
+    assert sums["mean_basin_size"].tolist() == pytest.approx(
+        (sums["configurations"] / sums["minima"]).tolist()
+    )
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.id)
+def test_claims_can_be_judged_and_the_figure_drawn(study: Study) -> None:
+    settings = dataclasses.replace(study.settings["smoke"], runs=6)
+    table = table_of(study, settings)
+    verdicts = judge(study, table, settings, "smoke")
+    assert {verdict.claim for verdict in verdicts} == {claim.id for claim in study.claims}
+    assert all(verdict.runs == 6 for verdict in verdicts)
+    figure = study.figure(table, settings)
+    assert [ax.get_xlabel() for ax in figure.axes] == [
+        "better neighbours",
+        "steps of the steepest walk",
+        "basin size (configurations)",
+    ]
+
+
+def numbers(**values: list[float]) -> pd.DataFrame:
+    """A table with given minima, walk lengths and basin sizes, one number an architecture and target."""
+    rows = [
+        (target, architecture.replace("_", "-"), quantity, 0, value)
+        for architecture, sample in values.items()
+        for target, value in enumerate(sample)
+        for quantity in ("minima", "mean_walk_length", "mean_basin_size")
+    ]
+    return pd.DataFrame(rows, columns=["target", "architecture", "quantity", "bin", "value"])
+
+
+def test_evidence_counts_reversed_steps_and_takes_differences_within_targets() -> None:
+    table = numbers(
+        plain=[9.0, 9.0, 1.0],
+        path_residual=[8.0, 5.0, 2.0],
+        residual=[7.0, 6.0, 3.0],
+        hyper_residual=[1, 1, 4],
+    )
+    settings = figure_4.STUDY.settings["smoke"]
+    evidence = {claim.id: list(claim.evidence(table, settings)) for claim in figure_4.STUDY.claims}
+    assert evidence["order-of-minima"][0].samples == [[0, 1, 3]]
+    assert evidence["shortest-walks-plain"][0].samples == [[-8.0, -8.0, 1.0]]
+    assert evidence["largest-basins-hyper"][0].samples == [[-8.0, -8.0, 1.0]]
+    minima = {row.condition: (row.samples, row.paper_value) for row in evidence["number-of-minima"]}
+    assert minima["plain"] == ([[9.0, 9.0, 1.0]], 3.2e6)
+    assert minima["hyper-residual"] == ([[1.0, 1.0, 4.0]], 54.0)
+
+
+def test_an_output_sign_doubles_the_plain_minima() -> None:
+    def minima(weights: int) -> float:
+        table = landscape.function(Target(seed=0, depth=2, points=16, weights=weights), Bench())
+        return float(figure_4.by_target(table, "minima")["plain"].iloc[0])
+
+    assert minima(11) == 2 * minima(10)
+
+
+def test_weights_that_do_not_fit_the_depth_are_refused() -> None:
+    with pytest.raises(Refused, match="weights is 22, but 3 hidden layers have 14 weights, or 15"):
+        landscape.function(Target(seed=0, depth=3), Bench())
+
+
+def test_figures_4_and_s1_see_the_same_targets_but_share_no_trial() -> None:
+    calls = [study.stages[0](study.settings["quick"], []) for study in STUDIES]
+    keys = [{call.key(str) for call in named} for named in calls]
+    assert [call.settings.seed for call in calls[0]] == [call.settings.seed for call in calls[1]]
+    assert not keys[0] & keys[1]
+
+
+def test_the_declaration_is_light() -> None:
+    """`skiplab list` must answer within a second, so declaring imports none of the heavy packages."""
+    code = (
+        "import sys; import skiplab.studies.orhan2017.figure_s1; "
+        "sys.exit(', '.join({'torch', 'numpy', 'scipy', 'pandas'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
