@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from skiplab.checks import at_least
+
 
 @dataclass(frozen=True)
 class Case:
@@ -30,6 +32,7 @@ class Timing:
 
 def interleave(benchmark: str, cases: Sequence[Case], rounds: int) -> list[Timing]:
     """Run every case once to warm up, then in turns; ratios are medians of each round's own ratio."""
+    at_least("rounds", rounds, 1)
     able = [case for case in cases if case.run is not None]
     for case in able:
         assert case.run is not None

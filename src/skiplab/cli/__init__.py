@@ -11,6 +11,8 @@ from skiplab.checks import Refused, SkiplabError
 from skiplab.cli import bench, check, data, publish, report, run, show, store
 from skiplab.cli import list as list_command
 
+STOPPED = "\nStopped; what had finished is stored, and the same command goes on from it."
+
 
 class Command(typer.core.TyperGroup):
     """Turns our exceptions into one sentence and an exit status."""
@@ -25,10 +27,14 @@ class Command(typer.core.TyperGroup):
             typer.echo(f"skiplab: {error}", err=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
-            typer.echo(
-                "\nStopped; what had finished is stored, and the same command goes on from it.", err=True
-            )
+            typer.echo(STOPPED if ctx.invoked_subcommand == "run" else "\nStopped.", err=True)
             raise typer.Exit(130) from None
+        except OSError as error:
+            # A folder that cannot be written is the user's to mend; a closed pipe has no file name.
+            if error.filename is None:
+                raise
+            typer.echo(f"skiplab: {error.strerror}: {error.filename}; name another place.", err=True)
+            raise typer.Exit(1) from None
 
 
 app = typer.Typer(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
 
 from skiplab.cli.options import JsonOption, StoreOption
-from skiplab.cli.verdicts import SIGNS, number
+from skiplab.cli.verdicts import rows_table
 from skiplab.reproduction.scoreboard import FIELDS, scoreboard
 from skiplab.reproduction.store import Store
 from skiplab.studies import CATALOGUE
+
+STALE = ", stale: its trials have a newer version, so run it again"
 
 
 def check(
@@ -37,21 +40,14 @@ def check(
 
 
 def _print(rows: list[dict[str, Any]], counts: Counter[str]) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("study", "claim", "condition", "verdict", "ours", "interval", "paper", "runs", "scale"):
-        table.add_column(heading)
-    for row in rows:
-        interval = f"[{number(row['low'])}, {number(row['high'])}]"
-        facts = [number(row["statistic"]), interval, number(row["paper_value"]), str(row["runs"])]
-        names = [row["study"], row["claim"], row["condition"]]
-        scale = row["scale"] + (" (stale)" if row["stale"] else "")
-        table.add_row(*map(escape, names), SIGNS[row["verdict"]], *map(escape, facts), scale)
     console = Console()
-    console.print(table)
+    for (study, run, stale), group in groupby(rows, lambda row: (row["study"], row["run"], row["stale"])):
+        scale, _, deviating = run.partition("+")
+        deviates = " with settings of its own" if deviating else ""
+        heading = f"\n[bold]{study}[/] at {scale} scale{deviates}{STALE if stale else ''}"
+        console.print(heading, highlight=False)
+        console.print(rows_table(list(group)))
     summary = ", ".join(f"{counts[name]} {name}" for name in ("holds", "contradicted", "undecided"))
-    console.print(summary, highlight=False)
+    console.print(f"{len(rows)} rows: {summary}", highlight=False)

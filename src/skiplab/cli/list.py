@@ -29,24 +29,34 @@ def list_studies(as_json: JsonOption = False, store: StoreOption = None) -> None
         return
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     best = best_runs(Store(store))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("study", "what it shows", "quick", "paper", "verdicts"):
-        table.add_column(heading, no_wrap=heading in ("study", "quick"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("study", no_wrap=True)
+    table.add_column("what it shows")
+    for heading in ("quick", "paper"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdicts", no_wrap=True)
+    elsewhere = sorted({study.paper_device for study in CATALOGUE} - {"cpu"})
+    previous = ""
     for study in CATALOGUE:
-        paper = duration(study.cost["paper"])
-        if study.paper_device != "cpu":
-            paper += f" on {study.paper_device}"
-        table.add_row(
-            study.id, study.title, duration(study.cost["quick"]), paper, verdicts(best.get(study.id))
-        )
-    Console().print(table)
+        if previous not in ("", study.paper):
+            table.add_section()
+        previous = study.paper
+        paper = duration(study.cost["paper"]) + ("*" if study.paper_device != "cpu" else "")
+        quick = duration(study.cost["quick"])
+        table.add_row(study.id, escape(study.title), quick, paper, verdicts(best.get(study.id)))
+    console = Console()
+    console.print(table)
+    if elsewhere:
+        console.print(f"Costs are for 2 CPU cores, * for {' or '.join(elsewhere)}.", highlight=False)
+    console.print("Run one with `skiplab run ID`, or the most telling ones with `skiplab run tour`.")
 
 
 def verdicts(run: StudyRun | None) -> str:
-    """Count a run's headline verdicts in a few signs."""
+    """Count a run's headline verdicts in a few signs, above where they come from."""
     if run is None:
         return "not run"
     counts = {"holds": 0, "contradicted": 0, "undecided": 0}
@@ -54,4 +64,4 @@ def verdicts(run: StudyRun | None) -> str:
         if verdict["headline"]:
             counts[verdict["verdict"]] += 1
     where = "published" if run.published else run.scale
-    return f"✓{counts['holds']} ✗{counts['contradicted']} ?{counts['undecided']} ({where})"
+    return f"✓{counts['holds']} ✗{counts['contradicted']} ?{counts['undecided']}\n{where}"

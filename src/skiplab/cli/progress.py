@@ -28,18 +28,24 @@ class Bars(Watcher):
         self.last_line = time.monotonic()
 
     def __enter__(self) -> Bars:
-        self.bars.start()
+        # Without a terminal bars would only leave empty lines.
+        if self.console.is_terminal:
+            self.bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bars.stop()
+        # Stopping what never started would print an empty line.
+        if self.console.is_terminal:
+            self.bars.stop()
 
     def stage(self, study: Study, total: int, known: int) -> None:
         """Start the study's bar; known trials count as done."""
-        if self.whole is not None:
-            self.bars.remove_task(self.whole)
+        for bar in (self.whole, *self.flying.values()):
+            if bar is not None:
+                self.bars.remove_task(bar)
+        self.flying.clear()
         self.total, self.count = total, known
         text = f"{known}/{total} trials"
         self.whole = self.bars.add_task(study.id, total=total, completed=known, text=text)

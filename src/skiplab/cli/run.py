@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from skiplab import data as datasets
-from skiplab.checks import DataMissing, Refused, SkiplabError, one_of
+from skiplab.checks import DataMissing, Refused, SkiplabError, near, one_of
 from skiplab.cli.options import StoreOption, duration
 from skiplab.cli.report import write_report
 from skiplab.cli.verdicts import verdict_table
+from skiplab.reproduction.executor import check_executor
 from skiplab.reproduction.runner import Options, Unfinished, can_run, run_study
 from skiplab.reproduction.settings import parse_duration
 from skiplab.reproduction.store import Store
@@ -38,8 +38,12 @@ def run(
     chosen = CATALOGUE.select(studies)
     one_of("scale", scale, SCALES)
     overrides = _overrides(runs, seed, settings or [], data)
-    many = len(chosen) > 1
+    # A group's name means "what this machine can run of it", even where the group has one study.
+    many = len(chosen) > 1 or studies != [study.id for study in chosen]
+    if many:
+        _refuse_unknown(overrides, chosen)
     _check_device(device)
+    check_executor(Options(device=device, executor=executor).chosen_executor)
     place = Store(store)
     limit = time.time() + parse_duration(time_limit) if time_limit else None
     here = [study for study in chosen if can_run(study, scale, _fitting(overrides, study, many)) is None]
@@ -96,6 +100,15 @@ def _fitting(overrides: dict[str, Any], study: Study, many: bool) -> dict[str, A
     return {key: value for key, value in overrides.items() if key in known} if many else overrides
 
 
+def _refuse_unknown(overrides: dict[str, Any], studies: list[Study]) -> None:
+    known = sorted({key for study in studies for key in vars(study.settings["quick"])})
+    for key in overrides:
+        if key not in known:
+            raise Refused(
+                f"none of these studies has a setting {key!r}; they have {', '.join(known)}.{near(key, known)}"
+            )
+
+
 def _check_device(device: str) -> None:
     one_of("device", device.partition(":")[0], ("cpu", "cuda"))
     if device.startswith("cuda"):
@@ -110,10 +123,6 @@ def _say_estimate(studies: list[Study], scale: str) -> None:
     if cost > 2:
         devices = {study.paper_device for study in studies} if scale == "paper" else {"cpu"}
         place = " and ".join(sorted("2 CPU cores" if each == "cpu" else each for each in devices))
-        typer.echo(f"{len(studies)} studies at {scale} scale: about {duration(cost)} on {place}.", err=True)
-
-
-def figure_path(folder: Path) -> Path:
-    """Where a run's figure is, relative to here if that is shorter."""
-    path = folder / "figure.png"
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        what = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
+        about = f"at most about {duration(cost)} on {place}, less what is stored already"
+        typer.echo(f"{what} at {scale} scale: {about}.", err=True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skiplab.cli.options import StoreOption, duration
 from skiplab.cli.verdicts import verdict_table
 from skiplab.reproduction.store import Store, runs_at_hand
+from skiplab.reproduction.study import Study
 from skiplab.studies import CATALOGUE
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def show(
@@ -21,6 +25,7 @@ def show(
     """Show a study's figure, claims, settings, what is ours and what the paper gets wrong."""
     from rich.console import Console
     from rich.markup import escape
+    from rich.table import Table
 
     found = CATALOGUE[study]
     console = Console()
@@ -31,22 +36,44 @@ def show(
             draw(console, best.folder / "figure.png")
         verdict_table(found, best, all_rows=True)
         where = "published with skiplab" if best.published else f"in {best.folder}"
-        console.print(f"Scale {best.scale}, {where}; {best.provenance['finished']}", highlight=False)
+        when = best.provenance["finished"].partition("+")[0].replace("T", " ")
+        console.print(f"Scale {best.scale}, {where}, {when} UTC", highlight=False, soft_wrap=True)
     else:
         console.print(f"[bold]{found.id}[/]  {escape(found.title)}\nNot run yet: skiplab run {found.id}")
         for claim in found.claims:
             console.print(f"  {claim.id}: {escape(claim.text)}", highlight=False)
     console.print(f"\n{escape(found.caption)}", highlight=False)
-    console.print("\n[bold]Settings[/]")
-    for scale, settings in found.settings.items():
-        values = ", ".join(f"{key}={value}" for key, value in vars(settings).items())
-        cost = f" ({duration(found.cost[scale])})" if scale in found.cost else ""
-        console.print(f"  {scale}{cost}: {escape(values)}", highlight=False)
+    console.print(_settings(found))
     for heading, lines in (("Ours, where the paper is silent", found.choices), ("Errata", found.errata)):
         if lines:
             console.print(f"\n[bold]{heading}[/]")
+            items = Table.grid(padding=(0, 1))
             for line in lines:
-                console.print(f"  {escape(line)}", highlight=False)
+                items.add_row("•", escape(line))
+            console.print(items)
+
+
+def _settings(study: Study) -> Table:
+    """Every setting at every scale; the scale's cost stands in its heading."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("setting", no_wrap=True)
+    for scale in study.settings:
+        cost = f"\n{duration(study.cost[scale])}" if scale in study.cost else ""
+        table.add_column(scale + cost)
+    for key in vars(study.settings["quick"]):
+        values = [getattr(settings, key) for settings in study.settings.values()]
+        table.add_row(key, *(escape(_brief(value)) for value in values))
+    return table
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(_brief(part) for part in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def draw(console: object, path: Path) -> None:

@@ -44,6 +44,8 @@ class Ensemble:
         device = device or next((p.device for p in first.parameters()), torch.device("cpu"))
         layout = Layout.of(first)
         require(layout.count > 0, "the network has no trainable parameter; set requires_grad on some.")
+        kinds = {str(p.dtype) for p in first.parameters() if p.requires_grad}
+        require(len(kinds) == 1, f"the parameters mix {' and '.join(sorted(kinds))}; convert them to one.")
         for index, module in enumerate(modules[1:], 1):
             if _kind(module) != _kind(first):
                 raise Refused(
@@ -52,7 +54,8 @@ class Ensemble:
         rows = torch.stack([layout.pack(dict(m.named_parameters())).to(device) for m in modules])
         states = [_fixed_state(module, layout) for module in modules]
         fixed = {name: torch.stack([state[name].to(device) for state in states]) for name in states[0]}
-        return Ensemble(_bare_copy(first, device), rows, fixed, _choose(backend, first, torch.device(device)))
+        skeleton = copy.deepcopy(first).to(device)
+        return Ensemble(skeleton, rows, fixed, _choose(backend, skeleton, torch.device(device)))
 
     @property
     def size(self) -> int:
@@ -78,7 +81,7 @@ class Ensemble:
         """Outputs (E, B, …) on one shared batch, or on a batch a member when not shared."""
         in_dims = (0, 0, None if shared else 0)
         call = self.call_member
-        return self.map(call, in_dims, self.parameters, self.fixed, inputs)  # type: ignore[no-any-return]
+        return self.map(call, in_dims, self.parameters, self.fixed, inputs)
 
     def call_member(self, parameters: dict[str, Tensor], fixed: dict[str, Tensor], *inputs: Any) -> Any:
         """The pure function of one network: what the module computes from these states."""
@@ -125,8 +128,7 @@ class Ensemble:
             return criterion(output, y), output
 
         args = (self.layout.unpack(rows), fixed, inputs, labels)
-        found = map_members(loss_of, (0, 0, 0, 0), args, len(rows), batched=self.backend == "batched")
-        return found  # type: ignore[no-any-return]
+        return map_members(loss_of, (0, 0, 0, 0), args, len(rows), batched=self.backend == "batched")
 
     def compile(self) -> None:
         """Fuse the members' forward and backward passes into few GPU kernels from now on.
@@ -172,8 +174,9 @@ class Ensemble:
         size = len(next(iter(tensors.values())))
         rows = [layout.pack({name: tensors[name][i] for name in layout.names}) for i in range(size)]
         fixed = {name: tensors[name].to(device) for name in tensors if name not in layout.names}
-        backend = _choose(one_of("backend", backend, BACKENDS), like, torch.device(device))
-        return Ensemble(_bare_copy(like, device), torch.stack(rows).to(device), fixed, backend)
+        skeleton = copy.deepcopy(like).to(device)
+        backend = _choose(one_of("backend", backend, BACKENDS), skeleton, torch.device(device))
+        return Ensemble(skeleton, torch.stack(rows).to(device), fixed, backend)
 
 
 def map_members(
@@ -205,12 +208,6 @@ def _kind(module: nn.Module) -> tuple[dict[str, type], dict[str, tuple[torch.Siz
     parts = {name: type(part) for name, part in module.named_modules()}
     states = (*module.named_parameters(), *module.named_buffers())
     return parts, {name: (tensor.shape, tensor.dtype, tensor.requires_grad) for name, tensor in states}
-
-
-def _bare_copy(module: nn.Module, device: Any) -> nn.Module:
-    skeleton = copy.deepcopy(module).to(device)
-    skeleton.zero_grad(set_to_none=True)  # else every member would carry this one network's gradients
-    return skeleton
 
 
 def _fixed_state(module: nn.Module, layout: Layout) -> dict[str, Tensor]:

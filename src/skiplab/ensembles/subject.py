@@ -9,7 +9,7 @@ returns or raises.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,10 @@ class Subject:
         dropout do, whatever mode the module is in; the default is evaluation.
         """
         if isinstance(target, Subject):
+            require(
+                criterion is None and loss_fn is None and (target.train_mode or not train_mode),
+                "a Subject has its loss and mode already; give them to Subject.of when you make it.",
+            )
             return target
         require(
             criterion is None or loss_fn is None,
@@ -86,18 +90,20 @@ class Subject:
     def outputs(self, batch: Batch) -> Tensor:
         """What the networks compute from the batch's input, seed axis first."""
         with self._borrowed(), torch.no_grad():
-            return self._map(lambda model: _call_on_input(model, batch))  # type: ignore[no-any-return]
+            return self._map(lambda model: _call_on_input(model, batch))
 
     def losses(self, batch: Batch) -> Tensor:
         """The loss of every member on the batch, (E,)."""
         with self._borrowed(), torch.no_grad():
-            return self._map(lambda model: self._loss(model, batch))  # type: ignore[no-any-return]
+            return self._map(lambda model: self._loss(model, batch))
 
     def activities(self, batch: Batch, layers: Sequence[str] | None = None) -> dict[str, Tensor]:
         """Outputs of the named layers (default: the blocks), each (E, B, …).
 
-        A layer that is called n times in one pass appears as ``name``, ``name#2``, … ``name#n``.
+        A layer that is called n times in one pass appears as ``name``, ``name#2``, … ``name#n``. A block that
+        the pass does not call is left out; a layer that was asked for by name and is not called is refused.
         """
+        names = self._named(layers)
         seen: dict[str, Tensor] = {}
 
         def note(name: str, output: Tensor) -> Tensor:
@@ -113,8 +119,12 @@ class Subject:
                 _call_on_input(model, batch)
             return dict(seen)
 
-        with self._borrowed(self._named(layers), note) as restart, torch.no_grad():
-            return self._map(run)  # type: ignore[no-any-return]
+        with self._borrowed(names, note) as restart, torch.no_grad():
+            found: dict[str, Tensor] = self._map(run)
+        missing = [name for name in names if name not in found]
+        if missing and (layers is not None or not found):
+            raise Refused(f"layer {missing[0]!r} is not called on this batch; choose one that is.")
+        return found
 
     def activity_gradients(self, batch: Batch, layers: Sequence[str] | None = None) -> dict[str, Tensor]:
         """Gradients ∂loss/∂x of the loss in the named layers' outputs, each (E, B, …).
@@ -131,9 +141,15 @@ class Subject:
             restart()
             return self._loss(model, batch)
 
-        with self._borrowed(self._named(layers), lambda name, output: output + current[name]) as restart:
-            losses = self._map(run, probes)
-            found = torch.autograd.grad(losses.sum(), list(probes.values()), allow_unused=True)
+        def add_probe(name: str, output: Tensor) -> Tensor:
+            return output + current[name]
+
+        # Gradients are asked for even where the caller has switched them off.
+        with self._borrowed(self._named(layers), add_probe) as restart, torch.enable_grad():
+            total = self._map(run, probes).sum()
+            found: Sequence[Tensor | None] = [None] * len(probes)
+            if total.requires_grad:  # else the loss depends on none of these layers
+                found = torch.autograd.grad(total, list(probes.values()), allow_unused=True)
         zero = torch.zeros_like
         return {
             name: zero(probe) if gradient is None else gradient
@@ -168,7 +184,8 @@ class Subject:
         return loss
 
     def _named(self, layers: Sequence[str] | None) -> tuple[str, ...]:
-        names = self.blocks if layers is None else tuple(layers)
+        names = self.blocks if layers is None else tuple(dict.fromkeys(layers))
+        require(len(names) > 0, "there is no layer to look at; name one of the network's modules in layers.")
         known = dict(self.module.named_modules())
         for name in names:
             if name not in known:
@@ -198,7 +215,12 @@ class Subject:
 
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(0)  # dropout in training mode: fixed, and the caller's stream untouched
+            # Dropout in training mode: fixed, and the caller's stream untouched. torch.manual_seed would also
+            # seed other devices, whose state is not put back.
+            torch.default_generator.manual_seed(0)
+            for device in devices:
+                with torch.cuda.device(device):
+                    torch.cuda.manual_seed(0)
             try:
                 parts = dict(self.module.named_modules())
                 handles = [parts[name].register_forward_hook(hook_for(name)) for name in names]
@@ -232,7 +254,7 @@ class _Host(nn.Module):
 def batches_of(batches: Batch | Iterable[Batch]) -> Iterator[Batch]:
     """Iterate over batches; a lone batch (tuple, dict, tensor or list of tensors) counts as one."""
     is_list_of_tensors = isinstance(batches, list) and all(isinstance(part, Tensor) for part in batches)
-    if isinstance(batches, tuple | dict | Tensor) or (is_list_of_tensors and batches):
+    if isinstance(batches, tuple | Mapping | Tensor) or (is_list_of_tensors and batches):
         yield batches
         return
     empty = True
@@ -244,31 +266,29 @@ def batches_of(batches: Batch | Iterable[Batch]) -> Iterator[Batch]:
 
 def batch_size(batch: Batch) -> int:
     """Number of samples in a batch: the length of its first tensor."""
-    parts = (
-        batch.values() if isinstance(batch, dict) else batch if isinstance(batch, tuple | list) else [batch]
-    )
-    for part in parts:
+    several = batch.values() if isinstance(batch, Mapping) else batch
+    for part in several if isinstance(batch, Mapping | tuple | list) else [batch]:
         if isinstance(part, Tensor):
             return len(part)
     raise Refused(f"a batch of type {type(batch).__name__} holds no tensor; pass (input, target) or a dict.")
 
 
 def _call_on_input(model: nn.Module, batch: Batch) -> Any:
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         return model(**{name: value for name, value in batch.items() if name not in LABEL_KEYS})
     return model(batch[0]) if isinstance(batch, tuple | list) else model(batch)
 
 
 def _target(batch: Batch) -> Tensor:
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         for name in LABEL_KEYS:
             if name in batch:
-                return batch[name]  # type: ignore[no-any-return]
+                return batch[name]
         raise Refused(
             f"the batch has no labels among {', '.join(batch)}; name them 'labels' or pass loss_fn."
         )
     if isinstance(batch, tuple | list) and len(batch) == 2:
-        return batch[1]  # type: ignore[no-any-return]
+        return batch[1]
     raise Refused("criterion needs batches (input, target) or dicts with labels; pass loss_fn for others.")
 
 
@@ -276,5 +296,6 @@ def _on_first_tensor(name: str, output: Any, change: Callable[[Tensor], Tensor])
     if isinstance(output, Tensor):
         return change(output)
     if isinstance(output, tuple) and output and isinstance(output[0], Tensor):
-        return (change(output[0]), *output[1:])
+        parts = (change(output[0]), *output[1:])
+        return type(output)(*parts) if hasattr(output, "_fields") else parts
     raise Refused(f"layer {name!r} returns a {type(output).__name__}, not a tensor; choose another layer.")

@@ -25,7 +25,7 @@ def block_names(module: nn.Module) -> tuple[str, ...]:
     without such a class has its layers as blocks.
     """
     declared = getattr(module, "block_names", None)
-    if declared:
+    if isinstance(declared, tuple | list) and declared:
         return tuple(declared)
     containers = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
     composite = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from skiplab.checks import require
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
 
@@ -29,13 +30,15 @@ class GradientNorms:
     def slope(self) -> Tensor:
         """Least-squares slope (E,) of log norm against layer number: > 0 means decay towards the input.
 
-        A dead layer has norm 0 and slope +∞, since its gradient has vanished altogether.
+        A dead layer has norm 0 and slope +∞, since its gradient has vanished altogether; a gradient that is
+        not finite has no slope (NaN).
         """
         logs = self.mean.double().log()
         position = torch.arange(len(self.layers), dtype=logs.dtype, device=logs.device)
         position = position - position.mean()
         slope = (logs - logs.mean(1, keepdim=True)) @ position / (position @ position)
-        return torch.where(torch.isfinite(logs).all(1), slope, torch.inf)
+        slope = torch.where((self.mean == 0).any(1), torch.inf, slope)
+        return torch.where(self.mean.isfinite().all(1), slope, torch.nan)
 
 
 def gradient_norms(
@@ -58,13 +61,29 @@ def gradient_norms(
     samples = 0
     for batch in batches_of(batches):
         gradients = subject.activity_gradients(batch, layers)
+        require(
+            names in ((), tuple(gradients)), "the batches run different layers; name common ones in layers."
+        )
         names = tuple(gradients)
-        # (E, layers, B): the norm over everything but the seed and sample axes.
-        norms = torch.stack([g.flatten(2).norm(dim=2).double() for g in gradients.values()], dim=1)
+        lengths = {name: g.shape[1] for name, g in gradients.items()}
+        for name, length in lengths.items():
+            first = lengths[names[0]]
+            require(
+                length == first,
+                f"layers {names[0]!r} and {name!r} have {first} and {length} samples; measure them one by one.",
+            )
+        # (E, layers, B): the norm over everything but the seed and sample axes, in float64 since the squares of
+        # a vanishing gradient are 0 in float32.
+        norms = torch.stack([_norms(g) for g in gradients.values()], dim=1)
         sums = torch.stack([norms.sum(2), norms.square().sum(2)])
         total = sums if total is None else total + sums
         samples += norms.shape[2]
     assert total is not None
     mean, square = total / samples
-    variance = (square - mean.square()).clamp_min(0) * samples / max(samples - 1, 1)
-    return GradientNorms(names, mean, (variance / samples).sqrt(), samples)
+    variance = (square - mean.square()).clamp_min(0) / (samples - 1) if samples > 1 else mean * torch.nan
+    return GradientNorms(names, mean, variance.sqrt(), samples)
+
+
+def _norms(gradient: Tensor) -> Tensor:
+    flat = gradient.reshape(*gradient.shape[:2], -1)
+    return torch.linalg.vector_norm(flat, dim=2, dtype=torch.float64)

@@ -11,11 +11,13 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skiplab import data
 from skiplab.checks import Refused, SkiplabError, TimeIsUp, near
 from skiplab.reproduction import provenance
 from skiplab.reproduction.trial import Bench, Call
@@ -111,6 +113,7 @@ def steady_arithmetic() -> Iterator[None]:
 
 def execute(jobs: Sequence[Job], executor: str, tell: Callable[[str, float, str], None]) -> Iterator[Done]:
     """Run jobs and yield each as it finishes; ``tell(key, done, text)`` hears of progress."""
+    check_executor(executor)
     if executor == "serial" or (len(jobs) == 1 and executor == "processes"):
         for job in jobs:
             yield run_job(job, lambda done, text, key=job.key: tell(key, done, text))  # type: ignore[misc]
@@ -118,10 +121,14 @@ def execute(jobs: Sequence[Job], executor: str, tell: Callable[[str, float, str]
         workers = min(cores(), len(jobs))
         with _watching(jobs, tell):
             yield from _parallel(jobs, {"backend": "loky", "n_jobs": workers, "inner_max_num_threads": 1})
-    elif executor == "dask" or executor.startswith("dask://"):
+    else:
         with _dask_client(executor, jobs), _watching(jobs, tell):
             yield from _parallel(jobs, {"backend": "dask", "n_jobs": -1})
-    else:
+
+
+def check_executor(executor: str) -> None:
+    """Refuse an executor that does not exist, before anything is run."""
+    if executor not in EXECUTORS[:-1] and not executor.startswith("dask://"):
         hint = near(executor, EXECUTORS)
         raise Refused(f"executor {executor!r} is unknown; choose one of {', '.join(EXECUTORS)}.{hint}")
 
@@ -134,8 +141,11 @@ def cores() -> int:
 def _parallel(jobs: Sequence[Job], config: dict[str, Any]) -> Iterator[Done]:
     import joblib
 
-    with joblib.parallel_config(**config):
-        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="all")
+    with joblib.parallel_config(**config), warnings.catch_warnings():
+        # Said when Ctrl-C cancels what is in flight, which is what was asked for.
+        warnings.filterwarnings("ignore", message=".*tasks .* by the workers have been cancelled")
+        warnings.filterwarnings("ignore", message=".*tasks have been successfully executed")
+        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs")
         yield from parallel(joblib.delayed(run_job)(job) for job in jobs)
 
 
@@ -177,30 +187,31 @@ def _dask_client(executor: str, jobs: Sequence[Job]) -> Iterator[None]:
             address = executor.replace("dask://", "tcp://")
             try:
                 client = stack.enter_context(Client(address, timeout=10))
-            except OSError:
+            except (OSError, ValueError):
                 raise Refused(f"no Dask scheduler answers at {address}; start one or use dask.") from None
         # A worker without the package would hang the run: ask before anything is sent.
         names = sorted({job.call.settings.data for job in jobs if getattr(job.call.settings, "data", None)})
-        answers = client.run(_what_is_here, names)
+        answers = client.run(what_is_here, names, on_error="return")
         if not answers:
             raise Refused(f"the Dask cluster at {executor} has no workers; start some and try again.")
-        here = _what_is_here(names)
-        for worker, answer in answers.items():
-            if answer is None or answer["source"] != here["source"]:
-                word = "no" if answer is None else "another"
-                raise Refused(f"Dask worker {worker} has {word} skiplab; install this version there first.")
-            for name in names:
-                if answer["data"][name] != here["data"][name]:
-                    raise Refused(f"Dask worker {worker} has not our {name}; run `skiplab data fetch` there.")
+        check_workers(answers, what_is_here(names))
         yield
 
 
-def _what_is_here(names: Sequence[str]) -> Any:
-    """The source hash and data fingerprints on the machine that runs this; None without skiplab."""
-    try:
-        from skiplab import data
-        from skiplab.reproduction import provenance
-    except ImportError:
-        return None
+def check_workers(answers: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """Refuse a cluster unless every worker has our skiplab and our data; an answer may be an exception."""
+    for worker, answer in answers.items():
+        # The question itself is a function of skiplab, so a worker without the package cannot even read it.
+        if isinstance(answer, BaseException) or answer["source"] != here["source"]:
+            word = "no" if isinstance(answer, BaseException) else "another"
+            raise Refused(f"Dask worker {worker} has {word} skiplab; install this version there first.")
+        for name, fingerprint in here["data"].items():
+            if answer["data"][name] != fingerprint:
+                remedy = data.remedy(name)
+                raise Refused(f"Dask worker {worker} has not our {name}; run `{remedy}` there first.")
+
+
+def what_is_here(names: Sequence[str]) -> dict[str, Any]:
+    """The source hash and data fingerprints on the machine that runs this."""
     fingerprints = {name: data.fingerprint(name) if data.is_available(name) else None for name in names}
     return {"source": provenance.source_hash(), "data": fingerprints}

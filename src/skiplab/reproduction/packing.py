@@ -5,8 +5,10 @@ The pieces are one tar file cut every 16 MiB; the last bytes of the last piece a
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
+import json
 import shutil
 import tarfile
 import tempfile
@@ -63,13 +65,21 @@ def unpack(store: Store, file: Path) -> tuple[int, int]:
             archive.extractall(aside, filter="data")
         for folder in _leaves(Path(aside)):
             target = store.root / folder.relative_to(aside)
-            # A run may be newer than ours; a trial with the same key is the same trial.
-            if target.exists() and "trials" in folder.relative_to(aside).parts[:1]:
+            if target.exists() and not _newer(folder, target):
                 known += 1
                 continue
             write_folder(target, lambda new, folder=folder: _fill(folder, new))  # type: ignore[misc]
             added += 1
     return added, known
+
+
+def _newer(folder: Path, ours: Path) -> bool:
+    """Whether a packed run finished after ours; a trial with the same key is the same trial."""
+    runs = [path / "run.json" for path in (folder, ours)]
+    if not all(run.exists() for run in runs):
+        return False
+    packed, kept = (json.loads(run.read_text())["provenance"]["finished"] for run in runs)
+    return bool(packed > kept)
 
 
 def _fill(source: Path, target: Path) -> None:
@@ -84,4 +94,4 @@ def _leaves(root: Path) -> list[Path]:
 
 
 def _pieces(file: Path) -> list[Path]:
-    return sorted(file.parent.glob(f"{file.name}.[0-9][0-9][0-9]"))
+    return sorted(file.parent.glob(f"{glob.escape(file.name)}.[0-9][0-9][0-9]"))

@@ -53,7 +53,7 @@ def versions() -> dict[str, str]:
 
 
 def device_name(device: str) -> str:
-    """Name the hardware in words, e.g. 'NVIDIA H200' or 'x86_64, 1 thread'."""
+    """Name the hardware in words, e.g. 'NVIDIA H200' or 'x86_64 CPU, 1 thread'."""
     if device.startswith("cuda"):
         import torch
 

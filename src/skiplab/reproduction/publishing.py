@@ -8,20 +8,22 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from skiplab.checks import Refused
+from skiplab.checks import Refused, one_of
 from skiplab.reproduction.store import Store, published, write_folder
-from skiplab.reproduction.study import Study
+from skiplab.reproduction.study import SCALES, Study
 
 
 def publish_study(study: Study, store: Store, scale: str) -> tuple[int, Path]:
     """Copy the best run of a study at a scale and its trials into ``published/``; return count and folder."""
+    one_of("scale", scale, SCALES)
     shipped = published()
     if not (shipped.root.parent.parent.parent / "pyproject.toml").exists():
         raise Refused("publish writes into the source tree; run it in a checkout of skiplab.")
     runs = [run for run in store.runs(study.id) if run.scale == scale]
     if not runs:
         raise Refused(
-            f"{study.id} has no {scale} run in {store.root}; make one with `skiplab run {study.id}`."
+            f"{study.id} has no {scale} run in {store.root}; "
+            f"make one with `skiplab run {study.id} --scale {scale}`."
         )
     run = runs[0]
     for each in run.trials:
@@ -31,7 +33,6 @@ def publish_study(study: Study, store: Store, scale: str) -> tuple[int, Path]:
             raise Refused(f"trial {each['key']} of {study.id} is not in {store.root}; run the study again.")
     target = shipped.run_folder(run.study, run.name)
     _copy(run.folder, target)
-    # The study's table can be made again from its trials' tables; shipping both would double the size.
     return len(run.trials), target
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from skiplab import data
 from skiplab.checks import DataMissing, SkiplabError
 from skiplab.reproduction import provenance
-from skiplab.reproduction.executor import Job, execute
+from skiplab.reproduction.executor import Job, check_executor, execute
 from skiplab.reproduction.settings import Chosen, choose
 from skiplab.reproduction.store import Store, StudyRun, published, write_table
 from skiplab.reproduction.study import Study
@@ -77,6 +77,7 @@ def run_study(
 ) -> StudyRun:
     """Run whatever is missing of a study at a scale and judge its claims."""
     options = options or Options()
+    check_executor(options.chosen_executor)
     chosen = choose(study, scale, overrides or {})
     started = time.monotonic()
     tables: list[pd.DataFrame] = []
@@ -96,18 +97,25 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
     options.watcher.stage(study, len(calls), len(calls) - len(missing))
     if not missing:
         return
+    # A place that cannot be written is better known before the first trial than after it.
+    store.root.mkdir(parents=True, exist_ok=True)
     progress = Path(tempfile.mkdtemp(prefix="skiplab-progress-"))
     jobs = [
         Job(key, call, options.device, store.checkpoints(key).resolve(), options.deadline, progress / key)
         for key, call in missing.items()
     ]
 
+    flying = set(missing)
+
     def tell(key: str, done: float, text: str) -> None:
-        options.watcher.progress(calls[key].label, done, text)
+        # The last word of a finished trial stays in its progress file and would be heard again and again.
+        if key in flying:
+            options.watcher.progress(calls[key].label, done, text)
 
     late, problems = 0, []
     try:
         for done in execute(jobs, options.chosen_executor, tell):
+            flying.discard(done.key)
             if done.out_of_time:
                 late += 1
             elif done.table is None:
@@ -119,7 +127,8 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
     finally:
         shutil.rmtree(progress, ignore_errors=True)
     if problems:
-        raise TrialFailed(problems[0])
+        others = f" ({len(problems) - 1} more failed; the rest is stored.)" if len(problems) > 1 else ""
+        raise TrialFailed(problems[0] + others)
     if late:
         raise Unfinished(late)
 

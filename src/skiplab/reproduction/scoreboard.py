@@ -23,4 +23,5 @@ def scoreboard(catalogue: Catalogue, store: Store, *, all_runs: bool = False) ->
     order = {study.id: index for index, study in enumerate(catalogue)}
     runs = sorted((run for run in runs if run.study in order), key=lambda run: order[run.study])
     versions = versions_at_hand()
-    return [row | {"stale": run.stale(versions)} for run in runs for row in run.verdicts]
+    marks = [{"stale": run.stale(versions), "run": run.name} for run in runs]
+    return [row | mark for run, mark in zip(runs, marks, strict=True) for row in run.verdicts]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from skiplab import data
-from skiplab.checks import DataMissing, Refused, near, one_of
+from skiplab.checks import DataMissing, Refused, at_least, near, one_of
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import plain
 
@@ -48,7 +48,9 @@ def choose(study: Study, scale: str, overrides: Mapping[str, Any]) -> Chosen:
     for key, value in overrides.items():
         if key not in known:
             raise Refused(f"{study.id} has no setting {key!r}; it has {', '.join(known)}.{near(key, known)}")
-        changes[key] = parse(value, hints[key], key) if isinstance(value, str) else value
+        changes[key] = _typed(value, hints[key], key)
+    if "runs" in changes:
+        at_least("runs", changes["runs"], 1)
     settings = dataclasses.replace(declared, **changes)
     deviations = {
         key: {"declared": plain(getattr(declared, key)), "used": plain(getattr(settings, key))}
@@ -63,6 +65,8 @@ def _with_data_at_hand(study: Study, settings: Any) -> tuple[Any, list[dict[str,
     wanted = getattr(settings, "data", None)
     if wanted is None:
         return settings, []
+    if not wanted:
+        raise Refused(f"{study.id} needs a data set; name one of {', '.join(data.NAMES)} with --data.")
     for name in wanted:
         one_of("data set", name, data.NAMES)
     here = tuple(name for name in wanted if data.is_available(name))
@@ -74,6 +78,17 @@ def _with_data_at_hand(study: Study, settings: Any) -> tuple[Any, list[dict[str,
         )
     left_out = [{"part": name, "remedy": data.remedy(name)} for name in missing]
     return dataclasses.replace(settings, data=here), left_out
+
+
+def _typed(value: Any, hint: Any, key: str) -> Any:
+    """Read words as the declared type, and turn Python's lists into tuples, which can be hashed."""
+    if isinstance(value, str):
+        return parse(value, hint, key)
+    return tuple(value) if isinstance(value, list) else value
+
+
+# How a type is called in a refusal.
+WORDS = {int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def parse(text: str, hint: Any, key: str) -> Any:
@@ -91,7 +106,8 @@ def parse(text: str, hint: Any, key: str) -> Any:
             return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
         return hint(text)
     except (ValueError, KeyError):
-        raise Refused(f"{key}={text} is not a {getattr(hint, '__name__', hint)}; see --help.") from None
+        kind = WORDS.get(hint, getattr(hint, "__name__", str(hint)))
+        raise Refused(f"setting {key} takes {kind}, not {text!r}; write --set {key}=VALUE.") from None
 
 
 def parse_duration(text: str) -> float:

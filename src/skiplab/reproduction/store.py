@@ -125,7 +125,9 @@ class Store:
 
     def _runs(self, pattern: str) -> Iterator[StudyRun]:
         for path in sorted((self.root / "studies").glob(f"{pattern}/*/run.json")):
-            yield self._read_run(path)
+            # A run that was killed while it wrote leaves a folder aside, which begins with a dot.
+            if not path.parent.name.startswith("."):
+                yield self._read_run(path)
 
     def _read_run(self, path: Path) -> StudyRun:
         content = json.loads(path.read_text())
@@ -158,7 +160,10 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 
 def write_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder aside and rename it into place, so that it is there whole or not at all."""
+    """Write a folder aside and rename it into place, so that it is there whole or not at all.
+
+    Of two processes that write the same folder at the same moment, the one that came first stays.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=".aside-", dir=target.parent))
     try:
@@ -170,6 +175,10 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
             os.rename(aside, target)
             shutil.rmtree(old, ignore_errors=True)
         else:
-            os.rename(aside, target)
+            try:
+                os.rename(aside, target)
+            except OSError:
+                if not target.exists():
+                    raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)

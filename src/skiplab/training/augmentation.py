@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from skiplab.checks import at_least
+from skiplab.checks import at_least, require
 from skiplab.randomness import torch_generator
 
 
@@ -35,12 +34,19 @@ class CropAndFlip:
 
     def batch(self, images: Tensor, indices: Tensor, draws: Tensor) -> Tensor:
         """Images (E, B, C, H, W) of the indexed samples (E, B), each cropped and flipped as drawn."""
+        require(
+            images.ndim == 4,
+            f"images of shape {tuple(images.shape)} cannot be cropped; pass them as N×C×H×W (flat=False).",
+        )
         height, width = images.shape[-2:]
-        padded = F.pad(images, (self.padding,) * 4)
         down, right, flip = (draw.gather(1, indices).long()[..., None] for draw in draws)
-        rows = down + torch.arange(height, device=images.device)
+        rows = down - self.padding + torch.arange(height, device=images.device)
         columns = torch.arange(width, device=images.device)
-        columns = right + torch.where(flip.bool(), columns.flip(0), columns)
+        columns = right - self.padding + torch.where(flip.bool(), columns.flip(0), columns)
+        rows, columns = rows[..., None, :, None], columns[..., None, None, :]
+        # Pixels of the padding are masked, which spares a padded copy of all images in every step.
+        inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
         channels = torch.arange(images.shape[1], device=images.device)[:, None, None]
         where = indices[..., None, None, None]
-        return padded[where, channels, rows[..., None, :, None], columns[..., None, None, :]]
+        pixels = images[where, channels, rows.clamp(0, height - 1), columns.clamp(0, width - 1)]
+        return torch.where(inside, pixels, 0)

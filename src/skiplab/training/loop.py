@@ -45,8 +45,8 @@ class Plan:
     batch_size: int
     seeds: tuple[int, ...]
     rate: float | tuple[float, ...] = 5e-4
-    optimiser: Optimiser = Adam()
-    schedule: Schedule = Constant()
+    optimiser: Optimiser = field(default_factory=Adam)
+    schedule: Schedule = field(default_factory=Constant)
     criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy
     augmentation: CropAndFlip | None = None
     penalties: Sequence[Penalty] = ()
@@ -83,7 +83,8 @@ def train(
     count, size = len(data.labels), ensemble.size
     require(len(plan.seeds) == size, f"{len(plan.seeds)} seeds were given for {size} members.")
     require(
-        isinstance(plan.rate, float) or len(plan.rate) == size, f"give one rate, or one for each of {size}."
+        isinstance(plan.rate, int | float) or len(plan.rate) == size,
+        f"{plan.rate} was given as rate; give one number, or one for each of {size} members.",
     )
     rate = torch.tensor(plan.rate, dtype=torch.float64, device=ensemble.device).expand(size)
     step = Step(ensemble, data, plan.optimiser, plan.criterion, plan.penalties, plan.augmentation)
@@ -103,11 +104,17 @@ def train(
         for callback in plan.callbacks:
             if number in callback.steps:
                 rows.extend(callback.measure(ensemble, number))
+                ensemble.train()  # a callback may have looked at the networks in evaluation mode
 
     ensemble.train()
     steps = -(-count // plan.batch_size)
-    if ensemble.device.type == "cuda" and steps * (plan.epochs - start) * size >= COMPILE_FROM:
-        ensemble.compile()
+    if ensemble.device.type == "cuda":
+        # torch computes eagerly once a function was compiled for eight shapes; without a fresh start a run's
+        # numbers would depend on how many ran before it.
+        torch.compiler.reset()
+        # Not by the steps that are left: a resumed run must compute as the uninterrupted one, bit for bit.
+        if steps * plan.epochs * size >= COMPILE_FROM:
+            ensemble.compile()
     number = start * steps
     for epoch in range(start, plan.epochs):
         step.rate.copy_(rate * plan.schedule.factor(epoch))
@@ -122,6 +129,8 @@ def train(
             number += 1
         means = torch.stack([step.hits.double(), step.loss_sum]) / count
         metrics[:, epoch] = torch.where(step.alive, means, torch.nan)
+        if data.labels.is_floating_point():  # a regression has no accuracy
+            metrics[0, epoch] = torch.nan
         late = deadline is not None and time.time() > deadline
         if checkpoints and epoch + 1 < plan.epochs and (late or checkpoints.due()):
             checkpoints.save(step.tensors | {"metrics": metrics}, {"epoch": epoch + 1, "rows": rows})

@@ -69,8 +69,9 @@ class Step:
         losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion)
         for penalty in self.penalties:
             penalty.add_gradient_(rows, gradient)
-        # The sum over a row is finite only if the gradient is; its overflow counts as divergence too.
-        self.alive &= losses.isfinite() & gradient.sum(1).isfinite()
+        # The norm is finite only if the gradient is; its overflow (float32: above 1.8e19) counts as divergence
+        # too, so that no sensible rate takes a member that is alive to parameters that are not finite.
+        self.alive &= losses.isfinite() & torch.linalg.vector_norm(gradient, dim=1).isfinite()
         self.optimiser.step(rows, gradient, self.state, self.rate, self.alive)
         self.loss_sum += losses.double() * indices.shape[1]
         if not labels.is_floating_point():

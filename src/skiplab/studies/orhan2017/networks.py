@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from skiplab.checks import require
 from skiplab.reproduction.trial import Bench, Call, trial
 
 if TYPE_CHECKING:
@@ -283,6 +284,8 @@ def call(
 
 def final_seeds(seed: int, runs: int) -> range:
     """Seeds of the runs that decide a verdict."""
+    most = f"runs is {runs}, but seeds from {SEARCH_SEEDS} on belong to the searches; ask for fewer."
+    require(runs <= SEARCH_SEEDS, most)
     return range(1000 * seed, 1000 * seed + runs)
 
 

@@ -129,6 +129,7 @@ def log_decay(rows: pd.DataFrame) -> np.ndarray:
     layers = norms["layer"].nunique()
     # A vanished gradient may be exactly 0; the smallest float32 stands in for it.
     logs = np.log(np.maximum(norms["value"].to_numpy(dtype=float), np.finfo(np.float32).tiny))
-    logs = logs.reshape(norms["seed"].nunique(), -1, layers)
+    # An infinite one would spoil the fits of all runs; NaN spoils its own, which then counts as diverged.
+    logs = np.where(np.isinf(logs), np.nan, logs).reshape(norms["seed"].nunique(), -1, layers)
     slopes = np.polyfit(np.arange(layers), logs.reshape(-1, layers).T, 1)[0]
     return slopes.reshape(logs.shape[:2]).mean(1) * (layers - 1)

@@ -1,0 +1,127 @@
+"""`skiplab list` and `skiplab check`: exact JSON, readable tables, and a quick start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from counted_studies import draw
+from typer.testing import Result
+
+from skiplab.reproduction.trial import Trial
+from skiplab.studies import CATALOGUE
+
+Cli = Callable[..., Result]
+FIELDS = [
+    "study", "claim", "condition", "verdict", "statistic", "low", "high", "margin", "p", "paper_value", "runs",
+    "scale", "stale",
+]  # fmt: skip
+
+
+def strict(text: str) -> Any:
+    """Read JSON without NaN or infinity."""
+    return json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+
+
+def test_list_json_has_its_exact_schema(cli: Cli) -> None:
+    result = cli("list", "--json")
+    assert result.exit_code == 0
+    rows = strict(result.stdout)
+    assert [row["id"] for row in rows] == [study.id for study in CATALOGUE]
+    for row in rows:
+        assert list(row) == ["id", "paper", "item", "title", "claims", "cost"]
+        assert row["id"].startswith(row["paper"] + "/")
+        assert all(isinstance(claim, str) for claim in row["claims"])
+        assert list(row["cost"]) == ["quick", "paper"]
+        assert all(isinstance(cost, int | float) for cost in row["cost"].values())
+
+
+def test_list_fits_80_columns_and_names_every_id_whole(cli: Cli) -> None:
+    output = cli("list").stdout
+    assert max(map(len, output.splitlines())) <= 80
+    for study in CATALOGUE:
+        assert study.id in output
+
+
+def test_list_counts_the_last_verdicts(counted: Cli) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    output = counted("list").stdout
+    assert "✓2 ✗0 ?0" in output
+    assert output.count("not run") == 2
+    assert "1.7 h*" in output
+    assert "* for one H200" in output
+
+
+def test_list_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from skiplab.cli import app; app(['list'], standalone_mode=False); "
+        "print([name for name in ('torch', 'scipy', 'pandas', 'numpy', 'matplotlib') if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_check_json_has_its_exact_schema(counted: Cli) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    result = counted("check", "--json")
+    assert result.exit_code == 0
+    answer = strict(result.stdout)
+    assert list(answer) == ["claims", "counts"]
+    assert answer["counts"] == {"holds": 2, "contradicted": 1, "undecided": 0}
+    assert [list(row) for row in answer["claims"]] == [FIELDS] * 3
+    first, _, exact = answer["claims"]
+    assert (first["study"], first["claim"], first["verdict"]) == ("toy2000/figure-1", "positive", "holds")
+    assert (first["runs"], first["scale"], first["stale"], first["paper_value"]) == (6, "quick", False, None)
+    assert 0 < first["low"] < first["statistic"] < first["high"]
+    assert exact["p"] is None
+
+
+def test_check_json_of_nothing(cli: Cli) -> None:
+    nothing = {"claims": [], "counts": {"holds": 0, "contradicted": 0, "undecided": 0}}
+    assert strict(cli("check", "--json").stdout) == nothing
+    assert cli("check").stdout == "Nothing has been run yet; try `skiplab run tour`.\n"
+
+
+def test_smoke_runs_decide_nothing(counted: Cli) -> None:
+    result = counted("run", "toy2000/figure-1", "--scale", "smoke", "--executor", "serial")
+    assert "Smoke scale only shows that it runs" in result.stdout
+    assert "holds" not in result.stdout
+    assert strict(counted("check", "--json").stdout)["claims"] == []
+
+
+def test_check_marks_stale_results(counted: Cli) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    assert "stale" not in counted("check").stdout
+    try:
+        Trial(draw.function, 2)
+        rows = strict(counted("check", "--json").stdout)["claims"]
+        output = counted("check").stdout
+    finally:
+        Trial(draw.function, 1)
+    assert [row["stale"] for row in rows] == [True] * 3
+    assert "stale: its trials have a newer version" in " ".join(output.split())
+
+
+def test_check_is_readable_at_80_columns(counted: Cli) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    output = counted("check").stdout
+    assert max(map(len, output.splitlines())) <= 80
+    assert "toy2000/figure-1 at quick scale" in output
+    assert "all [runs]" in output
+    assert "✗ contradicted" in output
+    assert "…" not in output
+    assert output.splitlines()[-1] == "3 rows: 2 holds, 1 contradicted, 0 undecided"
+
+
+def test_check_all_keeps_runs_apart(counted: Cli) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    counted("run", "toy2000/figure-1", "--executor", "serial", "--runs", "7")
+    assert len(strict(counted("check", "--json").stdout)["claims"]) == 3
+    assert len(strict(counted("check", "--json", "--all").stdout)["claims"]) == 6
+    output = counted("check", "--all").stdout
+    assert output.count("toy2000/figure-1 at quick scale") == 2
+    assert output.count("with settings of its own") == 1

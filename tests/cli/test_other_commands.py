@@ -1,0 +1,170 @@
+"""`show`, `report`, `publish`, `store`, `data` and `bench`, and how numbers and progress look."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from counted_studies import COUNT, counts
+from rich.console import Console
+from typer.testing import Result
+
+from skiplab.cli import progress
+from skiplab.cli.options import duration
+from skiplab.cli.progress import Bars
+from skiplab.cli.show import draw
+from skiplab.cli.verdicts import interval, number
+
+Cli = Callable[..., Result]
+
+
+def test_show_before_and_after_a_run(counted: Cli) -> None:
+    before = counted("show", "toy2000/figure-1")
+    assert before.exit_code == 0
+    assert "Not run yet: skiplab run toy2000/figure-1" in before.stdout
+    assert "positive: Values are positive." in before.stdout
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    after = counted("show", "toy2000/figure-1").stdout
+    assert "Counted trials [figure-1]" in after
+    assert "negated" in after  # all rows, not the headlines alone
+    assert "Dots are values." in after
+    assert "• The seeds are ours." in after
+    assert "• The paper does not exist." in after
+    (gains,) = [line.split() for line in after.splitlines() if line.strip().startswith("gains")]
+    assert gains == ["gains", "0.3,", "1", "0.3,", "1", "0.3,", "1"]
+
+
+def test_show_an_unknown_study(counted: Cli) -> None:
+    result = counted("show", "toy2000/figure-3")
+    assert result.exit_code == 2
+    assert "Did you mean" in result.stderr
+
+
+def test_a_picture_is_drawn_as_wide_as_the_terminal(tmp_path: Path) -> None:
+    from PIL import Image
+
+    picture = Image.new("RGB", (40, 20), (255, 0, 0))
+    picture.paste((0, 0, 255), (0, 10, 40, 20))
+    picture.save(tmp_path / "figure.png")
+    console = Console(file=io.StringIO(), width=40, force_terminal=True, color_system="truecolor")
+    draw(console, tmp_path / "figure.png")
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count("▀") == 40 * 10
+    assert "38;2;255;0;0" in text.splitlines()[0]
+    assert "48;2;0;0;255" in text.splitlines()[-1]
+
+
+def test_report_is_written_where_asked(counted: Cli, tmp_path: Path, place: Path) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    result = counted("report", "--out", str(tmp_path / "site"))
+    assert result.exit_code == 0
+    assert result.stdout == f"Report: {tmp_path / 'site' / 'index.html'}\n"
+    assert "toy2000" in (tmp_path / "site" / "index.html").read_text()
+    assert not (place / "report").exists()
+
+
+def test_publish_and_what_is_shown_then(counted: Cli, tmp_path: Path) -> None:
+    assert counted("publish", "toy2000/figure-1").exit_code == 2
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    result = counted("publish", "toy2000/figure-1", "--scale", "quick")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Published toy2000/figure-1 from 6 trial(s) into ")
+    elsewhere = ("--store", str(tmp_path / "empty"))
+    assert "published" in counted("list", *elsewhere).stdout
+    assert json.loads(counted("check", "--json", *elsewhere).stdout)["counts"]["holds"] == 2
+    assert "published with skiplab" in counted("show", "toy2000/figure-1", *elsewhere).stdout
+    counted("run", "toy2000/figure-1", "--executor", "serial", *elsewhere)
+    assert set(counts(tmp_path / "marks").values()) == {1}
+
+
+def test_a_store_is_carried_over(counted: Cli, tmp_path: Path) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    packed = counted("store", "pack", str(tmp_path / "pack"))
+    assert packed.exit_code == 0
+    assert packed.stdout.startswith(f"{tmp_path / 'pack.000'} (0.")
+    other = ("--store", str(tmp_path / "other"))
+    unpack = ("store", "unpack", str(tmp_path / "pack"), *other)
+    assert counted(*unpack).stdout == "7 folder(s) added, 0 known already.\n"
+    assert counted(*unpack).stdout == "0 folder(s) added, 7 known already.\n"
+    assert json.loads(counted("check", "--json", *other).stdout)["counts"]["holds"] == 2
+    (tmp_path / "pack.000").write_bytes(b"damaged, and longer than a digest of 32 bytes")
+    damaged = counted(*unpack)
+    assert damaged.exit_code == 1
+    assert "copy them again" in damaged.stderr
+
+
+def test_data_list_says_how_to_get_what_is_missing(cli: Cli, tmp_path: Path) -> None:
+    lines = cli("data", "list").stdout.splitlines()
+    assert lines[0] == f"Data sets in {tmp_path / 'no sets'}:"
+    assert "  cifar10          missing: skiplab data fetch cifar10" in lines
+    assert "  digits           here" in lines
+
+
+def test_bench_json(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skiplab.benchmarks.landscape.DEPTH", 1)
+    result = cli("bench", "landscape", "--json", "--rounds", "1")
+    assert result.exit_code == 0
+    ours, plain = json.loads(result.stdout)
+    assert list(ours) == ["benchmark", "what", "seconds", "ratio", "note"]
+    assert (ours["benchmark"], ours["ratio"]) == ("landscape", 1.0)
+    assert plain["ratio"] == pytest.approx(plain["seconds"] / ours["seconds"])
+    table = cli("bench", "landscape", "--rounds", "1").stdout
+    assert "times ours" in table
+    wrong = cli("bench", "landscap")
+    assert wrong.exit_code == 2
+    assert "Did you mean landscape?" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"), (0.0, "0"), (0.123456, "0.1235"), (-12.0, "-12"), (9999.0, "9999"), (39567.0, "39.57k"),
+        (3_260_627.0, "3.261M"), (-642_236.0, "-642.2k"), (2.5e12, "2.5e+12"),
+    ],
+)  # fmt: skip
+def test_numbers_are_brief(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+def test_intervals_may_be_open_or_missing() -> None:
+    assert interval({"low": None, "high": None}) == "–"
+    assert interval({"low": 0.12345, "high": None}) == "[0.123, –]"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (89, "89 s"), (360, "6 min"), (5400, "1.5 h")])
+def test_durations_read_as_a_person_writes_them(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "QUIET_SECONDS", -1.0)
+    with Bars() as bars:
+        bars.stage(COUNT, 6, 4)
+        bars.progress("seed 4", 0.5, "half way")
+        bars.finished("seed 4", 2.0)
+    assert capsys.readouterr().err.splitlines() == [
+        "seed 4: half way (4/6 trials done)",
+        "5/6 trials done, the last in 2 s: seed 4",
+    ]
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 60.0)
+    with Bars() as bars:
+        bars.stage(COUNT, 6, 4)
+        bars.progress("seed 4", 0.5, "half way")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_new_stage_has_no_bars_of_the_last() -> None:
+    bars = Bars()
+    bars.stage(COUNT, 6, 0)
+    bars.progress("seed 0", 0.5, "half way")
+    assert [task.description for task in bars.bars.tasks] == [COUNT.id, "  seed 0"]
+    bars.stage(COUNT, 2, 1)
+    assert [task.description for task in bars.bars.tasks] == [COUNT.id]
+    bars.progress("seed 7", 0.1, "")
+    bars.finished("seed 7", 1.0)
+    assert [(task.description, task.completed) for task in bars.bars.tasks] == [(COUNT.id, 2)]

@@ -1,0 +1,157 @@
+"""What every study must satisfy, run over all of the catalogue."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from skiplab import data
+from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.store import Store, StudyRun
+from skiplab.reproduction.study import SCALES, Study
+from skiplab.studies import CATALOGUE
+
+every_study = pytest.mark.parametrize("study", list(CATALOGUE), ids=lambda study: study.id)
+SERIAL = Options(executor="serial")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """One store for all, with nothing published and no image set but digits: what a fresh machine has."""
+    with pytest.MonkeyPatch.context() as patch:
+        root = tmp_path_factory.mktemp("contracts")
+        patch.setattr("skiplab.reproduction.store.PUBLISHED", root / "published")
+        patch.setenv("SKIPLAB_DATA", str(root / "no sets"))
+        yield Store(root / "store")
+
+
+@pytest.fixture(scope="module")
+def smoke() -> dict[str, StudyRun]:
+    """Smoke runs, made when first asked for."""
+    return {}
+
+
+def run_of(study: Study, store: Store, smoke: dict[str, StudyRun]) -> StudyRun:
+    if study.id not in smoke:
+        smoke[study.id] = run_study(study, store, scale="smoke", options=SERIAL)
+    return smoke[study.id]
+
+
+def test_ids_are_unique_and_belong_to_papers() -> None:
+    ids = [study.id for study in CATALOGUE]
+    assert len(set(ids)) == len(ids)
+    papers = [paper.id for paper in CATALOGUE.papers]
+    assert len(set(papers)) == len(papers)
+    assert {study.paper for study in CATALOGUE} == set(papers)
+    assert any(study.in_tour for study in CATALOGUE)
+
+
+@every_study
+def test_the_id_is_well_formed(study: Study) -> None:
+    assert re.fullmatch(r"[a-z]+\d{4}/[a-z]+-[A-Za-z0-9-]+", study.id)
+    assert study.item.replace(" ", "-").lower() == study.id.split("/")[1].lower()
+
+
+@every_study
+def test_every_text_says_something(study: Study) -> None:
+    assert study.title.strip()
+    assert not study.title.endswith(".")
+    assert study.caption.strip().endswith(".")
+    for line in (*study.choices, *study.errata, *(claim.text for claim in study.claims)):
+        assert line.strip().endswith("."), line
+    assert study.claims
+    claims = [claim.id for claim in study.claims]
+    assert len(set(claims)) == len(claims)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", claim) for claim in claims)
+
+
+@every_study
+def test_settings_are_frozen_hashable_and_of_one_kind(study: Study) -> None:
+    assert tuple(study.settings) == SCALES
+    kinds = {type(settings) for settings in study.settings.values()}
+    assert len(kinds) == 1
+    for settings in study.settings.values():
+        assert dataclasses.is_dataclass(settings)
+        hash(settings)
+        name = dataclasses.fields(settings)[0].name
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(settings, name, getattr(settings, name))
+        wanted = getattr(settings, "data", ())
+        assert isinstance(wanted, tuple)
+        assert set(wanted) <= set(data.NAMES)
+    # A fresh machine has no image set, and smoke must run there.
+    assert set(getattr(study.settings["smoke"], "data", ())) <= {"digits"}
+
+
+@every_study
+def test_costs_are_given(study: Study) -> None:
+    assert {"quick", "paper"} <= set(study.cost) <= set(SCALES)
+    assert all(cost > 0 for cost in study.cost.values())
+
+
+@every_study
+def test_quick_and_paper_name_distinct_trials(study: Study) -> None:
+    """The first stage can be named without any table, and no two calls of it are the same."""
+    for scale in ("quick", "paper"):
+        calls = study.stages[0](study.settings[scale], [])
+        assert calls
+        assert len(set(calls)) == len(calls)
+        assert all(call.label for call in calls)
+
+
+@every_study
+def test_smoke_leaves_figure_table_and_verdicts(
+    study: Study, store: Store, smoke: dict[str, StudyRun]
+) -> None:
+    run = run_of(study, store, smoke)
+    assert (run.deviations, run.left_out) == ({}, [])
+    assert (run.folder / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (run.folder / "figure.svg").read_text()
+    assert len(pd.read_parquet(run.folder / "table.parquet")) > 0
+    assert {row["claim"] for row in run.verdicts} == {claim.id for claim in study.claims}
+    rows = [(row["claim"], row["condition"]) for row in run.verdicts]
+    assert len(set(rows)) == len(rows), "two rows of a claim have the same condition"
+    headlined = {row["claim"] for row in run.verdicts if row["headline"]}
+    assert headlined == {claim.id for claim in study.claims}
+    json.loads((run.folder / "run.json").read_text(), parse_constant=lambda word: pytest.fail(word))
+
+
+@every_study
+def test_a_second_run_repeats_nothing_and_says_the_same(
+    study: Study, store: Store, smoke: dict[str, StudyRun]
+) -> None:
+    first = run_of(study, store, smoke)
+    table = (first.folder / "table.parquet").read_bytes()
+    stamps = {path: path.stat().st_mtime_ns for path in (store.root / "trials").rglob("*")}
+    second = run_study(study, store, scale="smoke", options=SERIAL)
+    assert {path: path.stat().st_mtime_ns for path in (store.root / "trials").rglob("*")} == stamps
+    assert second.verdicts == first.verdicts
+    assert (second.folder / "table.parquet").read_bytes() == table
+
+
+@every_study
+def test_another_store_gets_the_same_table(
+    study: Study, store: Store, smoke: dict[str, StudyRun], tmp_path: Path
+) -> None:
+    first = run_of(study, store, smoke)
+    other = run_study(study, Store(tmp_path), scale="smoke", options=SERIAL)
+    assert [each["key"] for each in other.trials] == [each["key"] for each in first.trials]
+    tables = [pd.read_parquet(run.folder / "table.parquet") for run in (first, other)]
+    pd.testing.assert_frame_equal(*tables, check_exact=True)
+
+
+def test_declarations_import_nothing_heavy() -> None:
+    code = (
+        "import sys, skiplab.studies; "
+        "print([name for name in ('torch', 'scipy', 'pandas', 'numpy', 'matplotlib') if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

@@ -1,0 +1,42 @@
+"""Counted studies on a store of their own, with nothing published."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from joblib.externals.loky import get_reusable_executor, reusable_executor
+
+from skiplab.reproduction.store import Store
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where counted trials leave their marks."""
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    monkeypatch.setenv("COUNTED_MARKS", str(folder))
+    yield folder
+    # Worker processes keep the environment they were started in; the next test needs its own.
+    if reusable_executor._executor is not None:
+        get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.fixture(autouse=True)
+def published_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for published results, inside something that looks like a checkout."""
+    root = tmp_path / "checkout" / "src" / "skiplab" / "published"
+    root.mkdir(parents=True)
+    (tmp_path / "checkout" / "pyproject.toml").touch()
+    monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", root)
+    return root

@@ -1,0 +1,201 @@
+"""Studies whose trials leave a mark each time they run, so that tests can count what was repeated.
+
+Worker processes import this module by name. What must not enter a trial's key comes by the environment:
+where marks go, how long a trial takes, and which ones fail.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from skiplab.checks import Refused, TimeIsUp
+from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
+from skiplab.reproduction.study import Paper, Study
+from skiplab.reproduction.trial import Bench, Call, trial
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One trial: a seed, and a field that was added later with a neutral default."""
+
+    seed: int
+    shift: float = 1.0
+    added_later: int = 0
+
+
+@dataclass(frozen=True)
+class DrawFrom(Draw):
+    """The same from a data set."""
+
+    data: str = ""
+
+
+def work(settings: Draw, bench: Bench) -> pd.DataFrame:
+    """Leave a mark, take the time asked for, and return numbers that depend on how sums are done."""
+    import torch
+
+    from skiplab.randomness import torch_generator
+
+    (Path(os.environ["COUNTED_MARKS"]) / f"{settings.seed}-{uuid.uuid4().hex}").touch()
+    if str(settings.seed) in os.environ.get("COUNTED_REFUSING", "").split(","):
+        raise Refused(f"seed {settings.seed} was told to refuse; choose another.")
+    if str(settings.seed) in os.environ.get("COUNTED_FAILING", "").split(","):
+        raise ZeroDivisionError(f"seed {settings.seed} was told to fail")
+    end = time.monotonic() + float(os.environ.get("COUNTED_SECONDS", "0"))
+    bench.tell(0.5, "half way")
+    while time.monotonic() < end:
+        if bench.deadline is not None and time.time() > bench.deadline:
+            raise TimeIsUp
+        time.sleep(0.01)
+    matrix = torch.randn(150, 150, generator=torch_generator(settings.seed, "counted"))
+    values = (matrix @ matrix).sum(0)[:4].double().tanh() * 0.1 + settings.shift
+    return pd.DataFrame({"seed": settings.seed, "value": values.tolist()})
+
+
+@trial(version=1)
+def draw(settings: Draw, bench: Bench) -> pd.DataFrame:
+    """A trial without data."""
+    return work(settings, bench)
+
+
+@trial(version=1)
+def draw_from(settings: DrawFrom, bench: Bench) -> pd.DataFrame:
+    """A trial on a data set."""
+    return work(settings, bench).assign(data=settings.data)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the studies without data."""
+
+    runs: int = 6
+    seed: int = 0
+    shift: float = 1.0
+    gains: tuple[float, ...] = (0.3, 1.0)
+    limit: int | None = None
+    fast: bool = False
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Settings of the study with data."""
+
+    data: tuple[str, ...] = ("cifar10", "digits")
+    runs: int = 5
+
+
+def seeds(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
+    """One trial a run."""
+    return [
+        draw.of(Draw(seed=settings.seed + run, shift=settings.shift), label=f"seed {settings.seed + run}")
+        for run in range(settings.runs)
+    ]
+
+
+def best_seed_again(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
+    """A second stage that depends on the first: one more trial, named after its best seed."""
+    best = int(tables[0].groupby("seed")["value"].mean().idxmax())
+    return [draw.of(Draw(seed=100 + best, shift=settings.shift), label="the best again")]
+
+
+def on_each_set(settings: DataSettings, _: Sequence[pd.DataFrame]) -> list[Call]:
+    """One trial a data set and run."""
+    return [
+        draw_from.of(DrawFrom(seed=run, data=name)) for name in settings.data for run in range(settings.runs)
+    ]
+
+
+def joined(_: Any, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The study's table."""
+    return pd.concat(tables, ignore_index=True)
+
+
+def means(table: pd.DataFrame, _: Any) -> list[Evidence]:
+    """A mean each run, and a second row beside the headline."""
+    sample = table.groupby("seed")["value"].mean().tolist()
+    return [
+        Evidence("all [runs]", [sample]),
+        Evidence("negated", [[-value for value in sample]], headline=False),
+    ]
+
+
+def no_nan(table: pd.DataFrame, _: Any) -> list[Evidence]:
+    """How many numbers are missing."""
+    return [Evidence("", [[float(table["value"].isna().sum())]])]
+
+
+def figure(table: pd.DataFrame, _: Any) -> Any:
+    """Dots."""
+    from skiplab.figures.style import new_figure
+
+    drawn, axes = new_figure()
+    axes[0, 0].plot(table["value"], "o")
+    return drawn
+
+
+CLAIMS = (
+    Claim("positive", "Values are positive.", Greater(), means),
+    Claim("complete", "No value is missing.", Exact(), no_nan),
+)
+
+
+def study(name: str, settings: Any, stages: Sequence[Any], **more: Any) -> Study:
+    """A study of this paper; every scale takes a moment."""
+    return Study(
+        id=f"toy2000/{name}",
+        item=name.replace("-", " ").title(),
+        title=f"Counted trials [{name}]",
+        caption="Dots are values.",
+        settings={
+            "smoke": dataclasses.replace(settings, runs=2),
+            "quick": settings,
+            "paper": dataclasses.replace(settings, runs=7),
+        },
+        stages=stages,
+        table=joined,
+        figure=figure,
+        claims=CLAIMS,
+        cost={"quick": 3, "paper": 6000},
+        paper_device="one H200",
+        choices=("The seeds are ours.",),
+        errata=("The paper does not exist.",),
+        **more,
+    )
+
+
+COUNT = study("figure-1", Settings(), (seeds,), in_tour=True)
+SHARING = study("figure-2", Settings(), (seeds, best_seed_again))
+WITH_DATA = study("table-1", DataSettings(), (on_each_set,))
+STUDIES = (COUNT, SHARING, WITH_DATA)
+CATALOGUE = Catalogue((Paper("toy2000", "Counting", "A. Body", 2000, "Trials run once."),), STUDIES)
+
+
+def counts(marks: Path) -> Counter[int]:
+    """How often each seed's trial has been started."""
+    return Counter(int(path.name.split("-")[0]) for path in marks.iterdir())
+
+
+if __name__ == "__main__":
+    # ``python counted_studies.py run …`` is skiplab's command line with these studies. Trials are pickled by the
+    # name of their module, so it is imported under that name and not used as __main__.
+    import counted_studies
+
+    import skiplab.studies
+
+    skiplab.studies.CATALOGUE = counted_studies.CATALOGUE
+    from skiplab.cli import main
+
+    sys.argv[0] = "skiplab"
+    main()

@@ -1,0 +1,32 @@
+"""The catalogue: studies by id, by paper, tour or all."""
+
+from __future__ import annotations
+
+import pytest
+from counted_studies import CATALOGUE, COUNT, SHARING, STUDIES, WITH_DATA
+
+from skiplab.checks import Refused
+
+
+def test_studies_by_id() -> None:
+    assert CATALOGUE["toy2000/table-1"] is WITH_DATA
+    assert list(CATALOGUE) == list(STUDIES)
+    assert len(CATALOGUE) == 3
+
+
+def test_names_that_stand_for_several() -> None:
+    assert CATALOGUE.select(["all"]) == list(STUDIES)
+    assert CATALOGUE.select(["tour"]) == [COUNT]
+    assert CATALOGUE.select(["toy2000"]) == list(STUDIES)
+    assert CATALOGUE.select([SHARING.id, "tour", SHARING.id]) == [SHARING, COUNT]
+
+
+def test_a_wrong_name_gets_near_ones() -> None:
+    with pytest.raises(
+        Refused, match=r"no study 'figure-2'; `skiplab list`.* Did you mean toy2000/figure-2\?"
+    ):
+        CATALOGUE["figure-2"]
+    with pytest.raises(Refused, match=r"no study 'toy200/table1'.* Did you mean toy2000/table-1"):
+        CATALOGUE.select(["toy200/table1"])
+    with pytest.raises(Refused, match=r"no study 'xyz'; `skiplab list` names them all\.$"):
+        CATALOGUE["xyz"]

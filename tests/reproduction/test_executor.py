@@ -1,0 +1,197 @@
+"""Executors: the same bits from each, failures as words, and clusters asked before they are trusted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from counted_studies import WITH_DATA, Draw, counts, draw
+
+from skiplab.checks import Refused
+from skiplab.reproduction import executor, provenance
+from skiplab.reproduction.executor import Job, check_workers, execute, run_job, what_is_here
+from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.store import Store
+
+
+def jobs_of(folder: Path, count: int = 3, deadline: float | None = None) -> list[Job]:
+    return [
+        Job(f"key-{seed}", draw.of(Draw(seed)), "cpu", None, deadline, folder / f"progress-{seed}")
+        for seed in range(count)
+    ]
+
+
+def silent(key: str, done: float, text: str) -> None:
+    """Hear nothing."""
+
+
+def tables(folder: Path, name: str) -> dict[str, pd.DataFrame]:
+    done = {each.key: each for each in execute(jobs_of(folder), name, silent)}
+    assert [each.problem for each in done.values()] == [""] * 3
+    return {key: each.table for key, each in sorted(done.items()) if each.table is not None}
+
+
+def assert_same_bits(one: dict[str, pd.DataFrame], other: dict[str, pd.DataFrame]) -> None:
+    assert one.keys() == other.keys()
+    assert len(one) == 3
+    for key, table in one.items():
+        pd.testing.assert_frame_equal(table, other[key], check_exact=True)
+
+
+def test_processes_give_the_bits_that_serial_gives(tmp_path: Path, marks: Path) -> None:
+    serial = tables(tmp_path, "serial")
+    assert_same_bits(serial, tables(tmp_path, "processes"))
+    assert counts(marks) == {0: 2, 1: 2, 2: 2}
+
+
+@pytest.mark.slow
+def test_dask_gives_the_bits_that_serial_gives(tmp_path: Path, marks: Path) -> None:
+    assert_same_bits(tables(tmp_path, "serial"), tables(tmp_path, "dask"))
+    assert counts(marks) == {0: 2, 1: 2, 2: 2}
+
+
+def test_threads_do_not_change_a_trial_and_are_given_back(tmp_path: Path, marks: Path) -> None:
+    before = torch.get_num_threads()
+    seen = []
+
+    def tell(key: str, done: float, text: str) -> None:
+        seen.append(torch.get_num_threads())
+
+    try:
+        torch.set_num_threads(3)
+        list(execute(jobs_of(tmp_path, 1), "serial", tell))
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1]
+
+
+def test_a_failure_comes_back_as_words(tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUNTED_FAILING", "0")
+    monkeypatch.setenv("COUNTED_REFUSING", "1")
+    crashed, refused, fine = execute(jobs_of(tmp_path), "serial", silent)
+    assert crashed.table is None
+    assert "Traceback" in crashed.problem
+    assert "seed 0 was told to fail" in crashed.problem
+    assert refused.problem == "seed 1 was told to refuse; choose another."
+    assert fine.table is not None
+    assert fine.record["trial"] == "counted_studies.draw"
+    assert fine.record["version"] == 1
+    assert fine.record["source"] == provenance.source_hash()
+
+
+def test_after_the_deadline_no_trial_starts(tmp_path: Path, marks: Path) -> None:
+    done = list(execute(jobs_of(tmp_path, deadline=time.time() - 1), "serial", silent))
+    assert [each.out_of_time for each in done] == [True] * 3
+    assert counts(marks) == {}
+
+
+def test_a_trial_that_meets_the_deadline_is_out_of_time(
+    tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNTED_SECONDS", "30")
+    (job,) = jobs_of(tmp_path, 1, deadline=time.time() + 0.1)
+    done = run_job(job)
+    assert done.out_of_time
+    assert done.table is None
+    assert counts(marks) == {0: 1}
+
+
+def test_progress_travels_by_file_and_a_lost_folder_loses_nothing(tmp_path: Path, marks: Path) -> None:
+    (job,) = jobs_of(tmp_path, 1)
+    assert run_job(job).table is not None
+    assert (tmp_path / "progress-0").read_text() == "0.5000 half way"
+    (elsewhere,) = jobs_of(tmp_path / "lost", 1)
+    assert run_job(elsewhere).table is not None
+
+
+def test_progress_is_passed_on_while_workers_work(
+    tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNTED_SECONDS", "0.5")
+    monkeypatch.setattr(executor, "TICK", 0.05)
+    heard: set[tuple[str, float, str]] = set()
+    list(execute(jobs_of(tmp_path, 2), "processes", lambda *words: heard.add(words)))
+    assert heard == {("key-0", 0.5, "half way"), ("key-1", 0.5, "half way")}
+
+
+def test_an_unknown_executor_is_refused_before_anything_runs(store: Store, marks: Path) -> None:
+    with pytest.raises(
+        Refused, match=r"executor 'proceses' is unknown; choose one of serial, .*mean processes"
+    ):
+        run_study(WITH_DATA, store, scale="smoke", options=Options(executor="proceses"))
+    assert counts(marks) == {}
+
+
+def test_the_default_executor_fits_the_device() -> None:
+    assert Options().chosen_executor == "processes"
+    assert Options(device="cuda").chosen_executor == "serial"
+    assert Options(device="cuda:1", executor="dask").chosen_executor == "dask"
+
+
+def test_workers_must_have_our_skiplab_and_our_data() -> None:
+    here = {"source": "ours", "data": {"cifar10": "aa"}}
+    check_workers({"tcp://w:1": here}, here)
+    with pytest.raises(Refused, match=r"worker tcp://w:2 has no skiplab; install this version there first"):
+        check_workers({"tcp://w:1": here, "tcp://w:2": Exception("ModuleNotFoundError")}, here)
+    with pytest.raises(Refused, match=r"worker tcp://w:1 has another skiplab"):
+        check_workers({"tcp://w:1": here | {"source": "older"}}, here)
+    with pytest.raises(
+        Refused, match=r"worker tcp://w:1 has not our cifar10; run `skiplab data fetch cifar10`"
+    ):
+        check_workers({"tcp://w:1": here | {"data": {"cifar10": None}}}, here)
+
+
+def test_a_worker_answers_with_its_source_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path))
+    answer = what_is_here(["cifar10", "digits"])
+    assert answer["source"] == provenance.source_hash()
+    assert answer["data"]["cifar10"] is None
+    assert len(answer["data"]["digits"]) >= 16
+
+
+@pytest.mark.slow
+def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: Path) -> None:
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=0, processes=True, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address.replace("tcp://", "dask://")
+        with pytest.raises(Refused, match=r"has no workers; start some and try again"):
+            list(execute(jobs_of(tmp_path), address, silent))
+        # A worker on which importing skiplab fails, as where it is not installed.
+        broken = tmp_path / "path" / "skiplab"
+        broken.mkdir(parents=True)
+        (broken / "__init__.py").write_text("raise ModuleNotFoundError('No module named skiplab')")
+        environment = os.environ | {"PYTHONPATH": str(broken.parent)}
+        command = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            cluster.scheduler_address,
+            "--no-nanny",
+        ]
+        worker = subprocess.Popen(
+            [*command, "--no-dashboard"], env=environment, cwd=tmp_path,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            with Client(cluster) as client:
+                client.wait_for_workers(1, timeout=30)
+            with pytest.raises(Refused, match=r"has no skiplab; install this version there first"):
+                list(execute(jobs_of(tmp_path), address, silent))
+        finally:
+            worker.terminate()
+            worker.wait(30)
+    assert counts(marks) == {}
+
+
+@pytest.mark.slow
+def test_where_no_scheduler_answers_the_executor_is_refused(tmp_path: Path, marks: Path) -> None:
+    with pytest.raises(Refused, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
+        list(execute(jobs_of(tmp_path), "dask://127.0.0.1:9", silent))

@@ -1,0 +1,55 @@
+"""Publishing adds a study trial by trial, and keeps what is there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from counted_studies import COUNT, counts
+
+from skiplab.checks import Refused
+from skiplab.reproduction.publishing import publish_study
+from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.store import Store, published
+
+SERIAL = Options(executor="serial")
+
+
+def test_publishing_adds_trial_by_trial(tmp_path: Path, marks: Path) -> None:
+    one, other = Store(tmp_path / "one"), Store(tmp_path / "other")
+    run_study(COUNT, one, options=SERIAL)
+    count, folder = publish_study(COUNT, one, "quick")
+    assert count == 6
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "figure.png",
+        "figure.svg",
+        "run.json",
+        "table.parquet",
+    ]
+    stamps = {path: path.stat().st_mtime_ns for path in (published().root / "trials").rglob("*.parquet")}
+    assert len(stamps) == 6
+    # Another machine runs the paper's scale, of which six of seven trials are published already.
+    run_study(COUNT, other, scale="paper", options=SERIAL)
+    assert sum(counts(marks).values()) == 7
+    assert publish_study(COUNT, other, "paper")[0] == 7
+    now = {path: path.stat().st_mtime_ns for path in (published().root / "trials").rglob("*.parquet")}
+    assert len(now) == 7
+    assert stamps.items() <= now.items()
+    assert [run.scale for run in published().runs(COUNT.id)] == ["paper", "quick"]
+    assert all(run.published for run in published().runs())
+
+
+def test_what_cannot_be_published_is_refused(store: Store, marks: Path, published_root: Path) -> None:
+    with pytest.raises(Refused, match=r"has no paper run in .*`skiplab run toy2000/figure-1 --scale paper`"):
+        publish_study(COUNT, store, "paper")
+    with pytest.raises(Refused, match=r"scale 'papr' is unknown.*Did you mean paper"):
+        publish_study(COUNT, store, "papr")
+    run = run_study(COUNT, store, options=SERIAL)
+    shutil.rmtree(store.trial_folder(run.trials[3]["key"]))
+    with pytest.raises(Refused, match=f"trial {run.trials[3]['key']} .* run the study again"):
+        publish_study(COUNT, store, "quick")
+    assert published().runs() == []
+    (published_root.parents[2] / "pyproject.toml").unlink()
+    with pytest.raises(Refused, match=r"run it in a checkout of skiplab"):
+        publish_study(COUNT, store, "quick")

@@ -1,0 +1,157 @@
+"""The store: whole folders or none, local before published, the best run first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from skiplab.reproduction.store import (
+    Store,
+    StudyRun,
+    best_runs,
+    default_root,
+    runs_at_hand,
+    write_folder,
+    write_table,
+)
+
+TABLE = pd.DataFrame({"seed": [1, 2], "value": [0.1, float("nan")]})
+
+
+def run_of(name: str = "quick", **changes: Any) -> StudyRun:
+    content: dict[str, Any] = {
+        "study": "toy2000/figure-1",
+        "scale": name.partition("+")[0],
+        "name": name,
+        "settings": {"runs": 5},
+        "deviations": {},
+        "left_out": [],
+        "trials": [{"key": "k", "trial": "toy.draw", "version": 1, "label": ""}],
+        "verdicts": [],
+        "provenance": {"finished": "2025-01-01T00:00:00+00:00"},
+        "seconds": 1.5,
+    }
+    return StudyRun(**(content | changes))
+
+
+def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
+    assert not store.has("abc")
+    store.checkpoints("abc").mkdir(parents=True)
+    store.commit("abc", TABLE, {"seconds": 2.0})
+    assert store.has("abc")
+    pd.testing.assert_frame_equal(store.table("abc"), TABLE)
+    assert store.record("abc") == {"seconds": 2.0}
+    assert not store.checkpoints("abc").exists()
+
+
+def test_the_same_table_has_the_same_bytes(tmp_path: Path) -> None:
+    write_table(TABLE, tmp_path / "a")
+    write_table(TABLE.copy(), tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_folder_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    def crash(folder: Path) -> None:
+        (folder / "half").touch()
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match=r"disk full"):
+        write_folder(tmp_path / "room" / "target", crash)
+    assert list((tmp_path / "room").iterdir()) == []
+
+
+def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
+    target = tmp_path / "room" / "target"
+    write_folder(target, lambda folder: (folder / "old").touch())
+    write_folder(target, lambda folder: (folder / "new").touch())
+    assert [path.name for path in target.parent.rglob("*")] == ["target", "new"]
+
+
+def test_the_first_of_two_writers_stays(tmp_path: Path) -> None:
+    def write(folder: Path) -> None:
+        (folder / "second").touch()
+        # Another process finishes the same folder meanwhile.
+        (tmp_path / "aside").mkdir()
+        (tmp_path / "aside" / "first").touch()
+        (tmp_path / "aside").rename(tmp_path / "target")
+
+    real_exists = Path.exists
+    calls: list[Path] = []
+
+    def exists_not_yet(path: Path, **options: Any) -> bool:
+        calls.append(path)
+        return len(calls) > 1 and real_exists(path, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "exists", exists_not_yet)
+        write_folder(tmp_path / "target", write)
+    assert [path.name for path in (tmp_path / "target").iterdir()] == ["first"]
+
+
+def test_a_run_comes_back_as_it_was_saved(store: Store) -> None:
+    run = run_of(deviations={"runs": {"declared": 5, "used": 6}})
+    saved = store.save_run(run, lambda folder: (folder / "more").touch())
+    assert saved == run
+    assert saved.folder == store.root / "studies/toy2000/figure-1/quick"
+    assert (saved.folder / "more").exists()
+    assert store.runs("toy2000/figure-1") == [run]
+    assert store.runs("toy2000/figure-2") == []
+
+
+def test_a_run_without_strict_json_is_not_stored(store: Store) -> None:
+    with pytest.raises(ValueError, match=r"Out of range float"):
+        store.save_run(run_of(settings={"x": float("nan")}))
+    assert store.runs() == []
+
+
+def test_a_half_written_run_is_passed_over(store: Store) -> None:
+    saved = store.save_run(run_of())
+    aside = saved.folder.parent / ".aside-killed"
+    aside.mkdir()
+    (aside / "run.json").write_text(json.dumps({"half": "written"}))
+    assert store.runs() == [saved]
+
+
+def test_larger_then_local_then_undeviating_then_newest_is_shown(store: Store, published_root: Path) -> None:
+    shipped = Store(published_root, published=True)
+    later = {"finished": "2026-01-01T00:00:00+00:00"}
+    deviating = {"seed": {"declared": 0, "used": 1}}
+    store.save_run(run_of("smoke", provenance=later))
+    store.save_run(run_of("quick"))
+    store.save_run(run_of("quick+1", deviations=deviating, provenance=later))
+    store.save_run(run_of("quick+0", deviations=deviating))
+    shipped.save_run(run_of("quick", provenance=later))
+    shipped.save_run(run_of("paper"))
+    names = [(run.name, run.published) for run in runs_at_hand(store)]
+    assert names == [
+        ("paper", True),
+        ("quick", False),
+        ("quick+1", False),
+        ("quick+0", False),
+        ("quick", True),
+        ("smoke", False),
+    ]
+    assert best_runs(store)["toy2000/figure-1"].name == "paper"
+
+
+def test_smoke_is_never_the_run_to_show(store: Store) -> None:
+    store.save_run(run_of("smoke"))
+    assert best_runs(store) == {}
+
+
+def test_a_run_is_stale_once_a_trial_has_a_newer_version() -> None:
+    assert run_of().stale({"toy.draw": 2})
+    assert not run_of().stale({"toy.draw": 1})
+    assert not run_of().stale({})
+
+
+def test_the_environment_says_where_the_store_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKIPLAB_STORE", "/somewhere")
+    assert Store().root == default_root() == Path("/somewhere")
+    assert Store(Path("/else")).root == Path("/else")
+    monkeypatch.setenv("SKIPLAB_STORE", "")
+    assert Store().root == Path("skiplab-results")

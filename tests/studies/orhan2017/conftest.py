@@ -1,0 +1,48 @@
+"""Tables as the training trial leaves them, with numbers of our choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from skiplab.studies.orhan2017 import networks
+from skiplab.studies.orhan2017.networks import Networks, Training
+
+Make = Callable[..., pd.DataFrame]
+
+
+@pytest.fixture
+def trained() -> Make:
+    """Make the table of one network from its accuracies by epoch and gradient norms by epoch and layer."""
+
+    def make(
+        model: str,
+        seed: int,
+        accuracies: Sequence[float],
+        *,
+        gain: float = 1.0,
+        sigma: float = 0.0,
+        strength: float = 0.0,
+        skip: str = "identity",
+        data: str = "digits",
+        norms: Sequence[Sequence[float]] = (),
+    ) -> pd.DataFrame:
+        training = Training(epochs=len(accuracies))
+        settings = Networks(
+            data, model, (seed,), (gain,), training, skip=skip, sigmas=(sigma,), strengths=(strength,)
+        )
+        rows: list[dict[str, Any]] = [
+            {"member": 0, "epoch": epoch + 1, "quantity": "accuracy", "layer": 0, "value": value}
+            for epoch, value in enumerate(accuracies)
+        ]
+        rows += [
+            {"member": 0, "epoch": epoch, "quantity": "gradient_norm", "layer": layer + 1, "value": value}
+            for epoch, values in enumerate(norms)
+            for layer, value in enumerate(values)
+        ]
+        return networks.table(settings, rows, [False])
+
+    return make

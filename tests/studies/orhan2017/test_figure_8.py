@@ -1,0 +1,83 @@
+"""Figure 8's claims on gradients, and that it shares figure 7's networks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.orhan2017 import figure_7, figure_8
+
+Make = Callable[..., pd.DataFrame]
+SETTINGS = dataclasses.replace(figure_7.SMOKE, runs=6, gains=(1.0,), depth=5)
+
+
+def frame_of(trained: Make, slopes: dict[str, float], accuracy: dict[str, float]) -> pd.DataFrame:
+    """Networks whose log norms rise by a slope a layer, with small differences between runs."""
+    rows = []
+    for model, slope in slopes.items():
+        for seed in (*range(6), 500):
+            norms = np.exp((slope + (seed % 500) / 1000) * np.arange(5))
+            sigma = 0.1 if model == "bias-symm-break" else 0.0
+            value = accuracy[model] + (seed % 500) / 10000
+            rows.append(trained(model, seed, [value], sigma=sigma, norms=[norms, norms, norms]))
+    return pd.concat(rows)
+
+
+@pytest.mark.parametrize(
+    ("slopes", "accuracy", "verdict"),
+    [
+        ((1.0, 0.01, 1.0), (0.5, 0.9, 0.6, 0.901), "holds"),
+        ((0.1, 1.0, 0.1), (0.5, 0.9, 0.6, 0.7), "contradicted"),
+    ],
+)
+def test_claims_follow_the_slopes(
+    trained: Make, slopes: tuple[float, ...], accuracy: tuple[float, ...], verdict: str
+) -> None:
+    models = [model for model, _ in figure_8.MODELS]
+    frame = frame_of(
+        trained,
+        dict(zip(models, (*slopes, 0.1), strict=True)),
+        dict(zip(models, accuracy, strict=True)),
+    )
+    rows = judge(figure_8.STUDY, frame, SETTINGS, "quick")
+    found = {row.claim: row for row in rows if row.headline}
+    assert {claim: row.verdict for claim, row in found.items()} == {
+        claim.id: verdict for claim in figure_8.STUDY.claims
+    }
+    # Slopes times the four steps between five layers; runs add 0 to .005.
+    assert found["plain-decays"].statistic == pytest.approx(4 * (slopes[0] + 0.0025), abs=1e-4)
+
+
+def test_figure_7s_networks_are_shared(trained: Make) -> None:
+    """At the same settings all trials of the searches and of three models are figure 7's."""
+    found = pd.concat(
+        trained("bias-symm-break", 500, [0.5], sigma=sigma, strength=0.01, gain=figure_7.SQRT2)
+        for sigma in (0.0, 0.1)
+    )
+    first = set(figure_7.decide(figure_7.SMOKE, [found]))
+    second = set(figure_8.decide(figure_7.SMOKE, [found]))
+    assert set(figure_8.search(figure_7.SMOKE, [])) == set(figure_7.search(figure_7.SMOKE, []))
+    assert {call.settings.model for call in second & first} == {"plain", "residual", "bias-symm-break"}
+    assert {call.settings.model for call in second - first} == {"bias-symm-break-bn"}
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_its_settings_are_figure_7s_on_one_set(scale: str) -> None:
+    ours, theirs = figure_8.STUDY.settings[scale], figure_7.STUDY.settings[scale]
+    assert dataclasses.replace(ours, data=theirs.data) == theirs
+    assert set(ours.data) <= set(theirs.data)
+
+
+def test_batch_normalisation_takes_the_strengths_found_without_it(trained: Make) -> None:
+    found = pd.concat(
+        trained("bias-symm-break", 500, [accuracy], sigma=sigma, strength=0.01, gain=figure_7.SQRT2)
+        for sigma, accuracy in ((0.0, 0.9), (0.1, 0.5), (0.7, 0.6))
+    )
+    calls = [call for call in figure_8.decide(figure_7.SMOKE, [found]) if call.settings.model.endswith("-bn")]
+    assert len(calls) == 2
+    assert {sigma for call in calls for sigma in call.settings.sigmas} == {0.7}

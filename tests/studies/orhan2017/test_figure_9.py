@@ -1,0 +1,75 @@
+"""Figure 9's order of skip matrices, its claims, and what it shares with figure 7."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.orhan2017 import figure_7, figure_9
+
+Make = Callable[..., pd.DataFrame]
+SETTINGS = dataclasses.replace(figure_9.SMOKE, runs=6, gains=(1.0,), depth=5, folded=(4, 1))
+
+
+def frame_of(trained: Make, accuracy: dict[str, float], slopes: dict[str, float]) -> pd.DataFrame:
+    rows = []
+    for skip, value in accuracy.items():
+        for seed in (*range(6), 500):
+            norms = np.exp((slopes[skip] + (seed % 500) / 1000) * np.arange(5))
+            result = [value + (seed % 500) / 10000]
+            rows.append(trained("residual", seed, result, skip=skip, norms=[norms] * 3))
+    return pd.concat(rows)
+
+
+def test_skips_go_from_the_least_to_the_most_orthogonal() -> None:
+    assert [skip for _, skip in SETTINGS.skips] == ["folded-1", "folded-4", "orthogonal"]
+    paper = [skip for _, skip in figure_9.STUDY.settings["paper"].skips]
+    assert paper == [*(f"folded-{count}" for count in (1, 2, 4, 8, 16, 32, 64)), "orthogonal"]
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "slopes", "verdict"),
+    [
+        ((0.3, 0.5, 0.8, 0.79), (1.0, 0.5, 0.0, 0.0), "holds"),
+        ((0.8, 0.5, 0.3, 0.9), (0.0, 0.2, 1.0, 0.0), "contradicted"),
+    ],
+)
+def test_claims_follow_the_numbers(
+    trained: Make, accuracy: tuple[float, ...], slopes: tuple[float, ...], verdict: str
+) -> None:
+    skips = ("folded-1", "folded-4", "orthogonal", "identity")
+    frame = frame_of(trained, dict(zip(skips, accuracy, strict=True)), dict(zip(skips, slopes, strict=True)))
+    rows = [row for row in judge(figure_9.STUDY, frame, SETTINGS, "quick") if row.headline]
+    assert {row.verdict for row in rows} == {verdict}
+    assert [(row.claim, row.condition) for row in rows] == [
+        ("monotone-in-folding", "digits, best gains (1)"),
+        ("orthogonal-not-worse", "digits, best gains (1)"),
+        ("folded-gradients-decay", "folded-1, digits, best gains (1)"),
+        ("folded-gradients-decay", "folded-4, digits, best gains (1)"),
+    ]
+    trend = rows[0].statistic
+    assert trend == (1.0 if verdict == "holds" else 0.0)
+
+
+def test_every_skip_matrix_is_searched_and_decided() -> None:
+    calls = [call.settings for call in figure_9.train(SETTINGS, [])]
+    skips = ["folded-1", "folded-4", "orthogonal", "identity"]
+    assert [(call.skip, call.seeds[0] >= 500) for call in calls] == [
+        (skip, search) for skip in skips for search in (False, True)
+    ]
+    assert {call.model for call in calls} == {"residual"}
+
+
+def test_identity_skips_are_figure_7s_residual_networks() -> None:
+    """With as many runs the search and the deciding runs of identity skips are the very same trials."""
+    quick = figure_7.STUDY.settings["quick"]
+    own = figure_9.STUDY.settings["quick"]
+    shared = {call for call in figure_9.train(own, []) if call.settings.skip == "identity"}
+    searched = {call for call in figure_7.search(quick, []) if call.settings.model == "residual"}
+    assert searched <= shared
+    assert len(shared) == 4

@@ -1,0 +1,128 @@
+"""The training trial of figures 7, 8 and 9: who is trained, what is recorded, and how members are named."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from skiplab import data
+from skiplab.architectures.fully_connected import PlainNet, ResidualNet
+from skiplab.checks import Refused
+from skiplab.reproduction.trial import Bench
+from skiplab.studies.orhan2017 import networks
+from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training, train
+
+TINY = Training(depth=4, width=8, images=60, epochs=2, batch_size=20)
+
+
+def settings_of(model: str, count: int = 2, **changes: Any) -> Networks:
+    biased = networks.MODELS[model][1] != "free"
+    members = [Member(seed, 1.0, 0.5 if biased else 0.0, 0.1 if biased else 0.0) for seed in range(count)]
+    call = networks.call(TINY, "digits", model, members, norms_at=(0, 1))
+    return dataclasses.replace(call.settings, **changes)
+
+
+@pytest.mark.parametrize("model", networks.MODELS)
+def test_a_trial_records_accuracy_each_epoch_and_norms_by_layer(model: str) -> None:
+    table = train.function(settings_of(model), Bench())
+    accuracy = table[table["quantity"] == "accuracy"]
+    assert sorted(zip(accuracy["seed"], accuracy["epoch"], strict=True)) == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert accuracy["value"].between(0, 1).all()
+    norms = table[table["quantity"] == "gradient_norm"]
+    assert sorted(norms["layer"].unique()) == [1, 2, 3, 4]
+    assert sorted(norms["epoch"].unique()) == [0, 1]
+    assert (norms["value"] > 0).all()
+    assert table["network_id"].nunique() == 2
+    assert not table["diverged"].any()
+
+
+def test_a_member_equals_the_network_trained_alone() -> None:
+    both = train.function(settings_of("bias-symm-break"), Bench())
+    alone = train.function(
+        settings_of("bias-symm-break", seeds=(1,), gains=(1.0,), sigmas=(0.5,), strengths=(0.1,)), Bench()
+    )
+    columns = ["network_id", "epoch", "quantity", "layer"]
+    member = both[both["seed"] == 1].set_index(columns)["value"].sort_index()
+    lone = alone.set_index(columns)["value"].sort_index()
+    assert list(member.index) == list(lone.index)
+    # float32 training: the same numbers up to the order of sums.
+    assert (member - lone).abs().max() < 1e-5
+
+
+def test_the_same_trial_gives_the_same_table() -> None:
+    settings = settings_of("residual")
+    pd.testing.assert_frame_equal(
+        train.function(settings, Bench()), train.function(settings, Bench()), check_exact=True
+    )
+
+
+def test_models_are_what_they_are_called() -> None:
+    samples = data.tensors("digits", images=60)
+
+    def build(model: str, skip: str = "identity") -> torch.nn.Module:
+        network = networks.build(settings_of(model, skip=skip), samples, 3, 1.0)
+        assert isinstance(network, torch.nn.Module)
+        return network
+
+    assert isinstance(build("plain"), PlainNet)
+    assert isinstance(build("bias-symm-break"), PlainNet)
+    assert isinstance(build("residual"), ResidualNet)
+    assert isinstance(build("residual", "folded-2"), ResidualNet)
+    normalised = [m for m in build("bias-symm-break-bn").modules() if "Norm" in type(m).__name__]
+    assert len(normalised) == 1
+    assert not [m for m in build("bias-symm-break").modules() if "Norm" in type(m).__name__]
+    one, same, other = build("plain"), build("plain"), networks.build(settings_of("plain"), samples, 4, 1.0)
+    assert torch.equal(next(one.parameters()), next(same.parameters()))
+    assert not torch.equal(next(one.parameters()), next(other.parameters()))
+
+
+def test_a_network_has_one_name_whatever_shares_its_trial() -> None:
+    alone = Networks("digits", "plain", (7,), (0.3,), TINY)
+    among = Networks("digits", "plain", (6, 7), (0.3, 0.3), TINY, norms_at=(0,))
+    assert networks.network_id(alone, 0) == networks.network_id(among, 1)
+    others = [
+        dataclasses.replace(alone, seeds=(8,)),
+        dataclasses.replace(alone, gains=(0.4,)),
+        dataclasses.replace(alone, model="residual"),
+        dataclasses.replace(alone, skip="orthogonal"),
+        dataclasses.replace(alone, sigmas=(0.1,)),
+        dataclasses.replace(alone, strengths=(0.1,)),
+        dataclasses.replace(alone, rate=1e-3),
+        dataclasses.replace(alone, training=dataclasses.replace(TINY, epochs=3)),
+    ]
+    names = {networks.network_id(each, 0) for each in (alone, *others)}
+    assert len(names) == 9
+
+
+def test_free_models_carry_no_bias_settings() -> None:
+    call = networks.call(TINY, "digits", "plain", [Member(0, 1.0, 0.5, 0.1)])
+    assert (call.settings.sigmas, call.settings.strengths) == ((), ())
+    assert call.label == "digits, plain, 1 networks"
+    folded = networks.call(TINY, "digits", "residual", [Member(0, 1.0)] * 2, skip="folded-1", what="search")
+    assert folded.label == "digits, residual (folded-1), search, 2 networks"
+
+
+def test_search_seeds_are_apart_from_deciding_ones() -> None:
+    for seed in (0, 3):
+        final, search = networks.final_seeds(seed, 20), networks.search_seeds(seed, 5)
+        assert not set(final) & set(search)
+        assert not networks.is_search(pd.Series(final)).any()
+        assert networks.is_search(pd.Series(search)).all()
+    with pytest.raises(Refused, match="runs is 501, but seeds from 500 on belong to the searches"):
+        networks.final_seeds(0, 501)
+
+
+def test_searches_may_be_shorter() -> None:
+    settings = FigureSettings(epochs=30, search_epochs=15, width=32)
+    assert (settings.training.epochs, settings.search.epochs) == (30, 15)
+    assert dataclasses.replace(settings.search, epochs=30) == settings.training
+
+
+def test_digits_keep_their_pixels() -> None:
+    reduced = dataclasses.replace(TINY, components=10)
+    assert networks.components(Networks("digits", "plain", (0,), (1.0,), reduced)) is None
+    assert networks.components(Networks("cifar10", "plain", (0,), (1.0,), reduced)) == 10
