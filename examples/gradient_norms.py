@@ -6,7 +6,9 @@ from torch import nn
 import skiplab as sl
 
 stream = torch.Generator().manual_seed(0)
-model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), *[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(20)])
+model = nn.Sequential(
+    nn.Linear(20, 64), nn.ReLU(), *[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(20)]
+)
 model.append(nn.Linear(64, 10))
 batch = torch.randn(256, 20, generator=stream), torch.randint(10, (256,), generator=stream)
 

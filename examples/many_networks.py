@@ -10,7 +10,9 @@ from skiplab.training import Plan, train
 digits = data.tensors("digits")
 gains = (0.1, 0.3, 0.6, 1.0, 1.4)
 networks = [
-    ResidualNet(digits.inputs.shape[1], 32, 20, digits.classes, generator=torch_generator(0), init=Glorot(gain))
+    ResidualNet(
+        digits.inputs.shape[1], 32, 20, digits.classes, generator=torch_generator(0), init=Glorot(gain)
+    )
     for gain in gains
 ]
 ensemble = sl.Ensemble.of(networks)

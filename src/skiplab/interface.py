@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.measurements.gradient_norms import gradient_norms
-from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.runner import Options, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.studies import CATALOGUE
 
@@ -37,12 +37,10 @@ def run(
 
 def results(study: str, *, store: str | Path | None = None) -> pd.DataFrame:
     """The table of a study's largest run at hand, local before published."""
-    import pandas as pd
-
     runs = runs_at_hand(_store(store), CATALOGUE[study].id)
     if not runs:
         raise Refused(f"{study} has not been run here; run it with `skiplab run {study}`.")
-    return pd.read_parquet(runs[0].folder / "table.parquet")
+    return study_table(CATALOGUE[study], runs[0])
 
 
 def _store(path: str | Path | None) -> Store:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from counted_studies import COUNT, counts
 
 from skiplab.checks import Refused
 from skiplab.reproduction.publishing import publish_study
-from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.runner import Options, run_study, study_table
 from skiplab.reproduction.store import Store, published
 
 SERIAL = Options(executor="serial")
@@ -21,12 +22,7 @@ def test_publishing_adds_trial_by_trial(tmp_path: Path, marks: Path) -> None:
     run_study(COUNT, one, options=SERIAL)
     count, folder = publish_study(COUNT, one, "quick")
     assert count == 6
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "figure.png",
-        "figure.svg",
-        "run.json",
-        "table.parquet",
-    ]
+    assert sorted(path.name for path in folder.iterdir()) == ["figure.png", "run.json"]
     stamps = {path: path.stat().st_mtime_ns for path in (published().root / "trials").rglob("*.parquet")}
     assert len(stamps) == 6
     # Another machine runs the paper's scale, of which six of seven trials are published already.
@@ -38,6 +34,13 @@ def test_publishing_adds_trial_by_trial(tmp_path: Path, marks: Path) -> None:
     assert stamps.items() <= now.items()
     assert [run.scale for run in published().runs(COUNT.id)] == ["paper", "quick"]
     assert all(run.published for run in published().runs())
+
+
+def test_a_published_table_is_made_again_from_its_trials(store: Store, marks: Path) -> None:
+    run = run_study(COUNT, store, options=SERIAL)
+    publish_study(COUNT, store, "quick")
+    (shipped,) = published().runs(COUNT.id)
+    pd.testing.assert_frame_equal(study_table(COUNT, shipped), study_table(COUNT, run))
 
 
 def test_what_cannot_be_published_is_refused(store: Store, marks: Path, published_root: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_half_written_run_is_passed_over(store: Store) -> None:
     assert store.runs() == [saved]
 
 
-def test_larger_then_local_then_undeviating_then_newest_is_shown(store: Store, published_root: Path) -> None:
+def test_larger_then_as_declared_then_local_then_newest_is_shown(store: Store, published_root: Path) -> None:
     shipped = Store(published_root, published=True)
     later = {"finished": "2026-01-01T00:00:00+00:00"}
     deviating = {"seed": {"declared": 0, "used": 1}}
@@ -130,9 +130,9 @@ def test_larger_then_local_then_undeviating_then_newest_is_shown(store: Store, p
     assert names == [
         ("paper", True),
         ("quick", False),
+        ("quick", True),
         ("quick+1", False),
         ("quick+0", False),
-        ("quick", True),
         ("smoke", False),
     ]
     assert best_runs(store)["toy2000/figure-1"].name == "paper"

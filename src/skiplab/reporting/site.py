@@ -18,7 +18,8 @@ import jinja2
 from skiplab.checks import Refused
 from skiplab.reporting import pages, words
 from skiplab.reproduction.catalogue import Catalogue
-from skiplab.reproduction.store import StudyRun, write_folder
+from skiplab.reproduction.runner import study_table
+from skiplab.reproduction.store import StudyRun, write_folder, write_table
 from skiplab.reproduction.study import Paper, Study
 
 ASSETS = Path(__file__).parent / "assets"
@@ -94,7 +95,7 @@ def _write_study(
 ) -> None:
     folder = site / "studies" / study.id
     folder.mkdir(parents=True)
-    files = _copy_files(run, folder) if run else []
+    files = _copy_files(study, run, folder) if run else []
     others = [each for each in all_runs if each.study == study.id and each != run]
     drawn = next((name for name in ("figure.svg", "figure.png") if name in files), None)
     if drawn == "figure.svg" and "figure.png" in files and (folder / drawn).stat().st_size > LARGEST_SVG:
@@ -106,18 +107,15 @@ def _write_study(
     _render(environment, "study.html", folder / "index.html", root="../../../", **page, **extra)
 
 
-def _copy_files(run: StudyRun, folder: Path) -> list[str]:
-    """Copy what a run left behind and add its table as CSV; return the names of what there is."""
-    for name in ("figure.svg", "figure.png", "table.parquet", "run.json"):
+def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
+    """Copy what a run left behind and add its table for download; return the names of what there is."""
+    for name in ("figure.svg", "figure.png", "run.json"):
         if (run.folder / name).is_file():
             shutil.copyfile(run.folder / name, folder / name)
-    if (folder / "table.parquet").exists():
-        import pyarrow.parquet
-
-        if pyarrow.parquet.read_metadata(folder / "table.parquet").num_rows <= CSV_ROWS:
-            import pandas as pd
-
-            pd.read_parquet(folder / "table.parquet").to_csv(folder / "table.csv", index=False)
+    table = study_table(study, run)
+    write_table(table, folder / "table.parquet")
+    if len(table) <= CSV_ROWS:
+        table.to_csv(folder / "table.csv", index=False)
     order = ("figure.svg", "figure.png", "table.csv", "table.parquet", "run.json")
     return [name for name in order if (folder / name).exists()]
 

@@ -18,7 +18,7 @@ from skiplab import data
 from skiplab.checks import DataMissing, SkiplabError
 from skiplab.reproduction import provenance
 from skiplab.reproduction.executor import Job, check_executor, execute
-from skiplab.reproduction.settings import Chosen, choose
+from skiplab.reproduction.settings import Chosen, choose, settings_of
 from skiplab.reproduction.store import Store, StudyRun, published, write_table
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call, plain
@@ -81,10 +81,10 @@ def run_study(
     chosen = choose(study, scale, overrides or {})
     started = time.monotonic()
     tables: list[pd.DataFrame] = []
-    named: dict[str, Call] = {}
+    named: list[dict[str, Call]] = []
     for stage in study.stages:
         calls = {call.key(data.fingerprint): call for call in stage(chosen.settings, tables)}
-        named |= calls
+        named.append(calls)
         complete(calls, store, study, options)
         tables.append(_joined([table_of(key, store) for key in calls]))
     return conclude(study, chosen, tables, named, store, options.device, time.monotonic() - started)
@@ -142,7 +142,7 @@ def conclude(
     study: Study,
     chosen: Chosen,
     tables: Sequence[pd.DataFrame],
-    calls: Mapping[str, Call],
+    stages: Sequence[Mapping[str, Call]],
     store: Store,
     device: str,
     seconds: float,
@@ -153,11 +153,13 @@ def conclude(
 
     table = study.table(chosen.settings, tables)
     verdicts = judge(study, table, chosen.settings, chosen.scale)
-    records = {key: _record_of(key, store) for key in calls}
+    records = [_record_of(key, store) for key in {key for calls in stages for key in calls}]
     facts = provenance.describe(device, seconds)
-    facts["trials_seconds"] = round(sum(record["seconds"] for record in records.values()), 1)
-    facts["trials_devices"] = sorted({record["device"] for record in records.values()})
-    facts["trials_sources"] = sorted({record["source"] for record in records.values()})
+    facts["trials_seconds"] = round(sum(record["seconds"] for record in records), 1)
+    facts["trials_devices"] = sorted({record["device"] for record in records})
+    facts["trials_sources"] = sorted({record["source"] for record in records})
+    if chosen.scale == "paper" and chosen.deviations:
+        facts["reduction"] = reduction(chosen)
     wanted = getattr(chosen.settings, "data", ())
     facts["data"] = {name: data.fingerprint(name) for name in wanted}
     run = StudyRun(
@@ -168,7 +170,14 @@ def conclude(
         deviations=chosen.deviations,
         left_out=chosen.left_out,
         trials=[
-            {"key": key, "trial": call.trial.name, "version": call.trial.version, "label": call.label}
+            {
+                "key": key,
+                "trial": call.trial.name,
+                "version": call.trial.version,
+                "label": call.label,
+                "stage": number,
+            }
+            for number, calls in enumerate(stages)
             for key, call in calls.items()
         ],
         verdicts=[verdict.to_dict() for verdict in verdicts],
@@ -181,6 +190,36 @@ def conclude(
         style.save(study.figure(table, chosen.settings), folder)
 
     return store.save_run(run, write_more)
+
+
+def reduction(chosen: Chosen) -> str:
+    """Say in a sentence how a paper-scale run differs from the declared one."""
+    changes = [
+        f"{key} {_brief(change['used'])} instead of {_brief(change['declared'])}"
+        for key, change in chosen.deviations.items()
+    ]
+    return f"Changed from the declared paper scale: {'; '.join(changes)}."
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_brief(part) for part in value)
+    return "all" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def study_table(study: Study, run: StudyRun) -> pd.DataFrame:
+    """The table of a stored run, made again from its trials where only these were kept (published runs)."""
+    import pandas as pd
+
+    path = run.folder / "table.parquet"
+    if path.exists():
+        return pd.read_parquet(path)
+    store = Store(run.folder.parents[3])  # root/studies/PAPER/ITEM/RUN
+    tables = [
+        _joined([store.table(each["key"]) for each in run.trials if each["stage"] == number])
+        for number in range(len(study.stages))
+    ]
+    return study.table(settings_of(study, run), tables)
 
 
 def _record_of(key: str, store: Store) -> dict[str, Any]:

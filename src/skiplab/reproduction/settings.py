@@ -13,6 +13,7 @@ from typing import Any
 
 from skiplab import data
 from skiplab.checks import DataMissing, Refused, at_least, near, one_of
+from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import plain
 
@@ -89,6 +90,16 @@ def _typed(value: Any, hint: Any, key: str) -> Any:
 
 # How a type is called in a refusal.
 WORDS = {int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def settings_of(study: Study, run: StudyRun) -> Any:
+    """The settings object that a stored run was made with."""
+
+    def hashable(value: Any) -> Any:
+        return tuple(map(hashable, value)) if isinstance(value, list) else value
+
+    used = {key: hashable(value) for key, value in run.settings.items()}
+    return dataclasses.replace(study.settings[run.scale], **used)
 
 
 def parse(text: str, hint: Any, key: str) -> Any:

@@ -46,8 +46,8 @@ class StudyRun:
 
     @property
     def rank(self) -> tuple[int, bool, bool, str]:
-        """Larger is shown first: larger scale, local before published, undeviating, newest."""
-        return SCALES.index(self.scale), not self.published, not self.deviations, self.provenance["finished"]
+        """Larger is shown first: larger scale, as declared, local before published, newest."""
+        return SCALES.index(self.scale), not self.deviations, not self.published, self.provenance["finished"]
 
     def stale(self, versions: dict[str, int]) -> bool:
         """Whether a trial behind this run has a newer version by now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,19 +59,22 @@ def gains_panel(ax: Any, frame: pd.DataFrame, data: str, settings: FigureSetting
 
 
 def norms_and_curves(frame: pd.DataFrame, settings: FigureSettings, shown: Shown) -> Any:
-    """A row a data set: gradient norms by layer at the last epoch measured, and accuracy over epochs."""
+    """A row a data set: gradient norms by layer at best gains and near Glorot's, and accuracy over epochs."""
     from skiplab.figures.curves import by_layer, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
-    figure, axes = new_figure(columns=2, rows=len(settings.data), width=7.2)
-    for (left, right), data in zip(axes, settings.data, strict=True):
-        norms = {name: best_norms(frame, data, model, skip) for name, model, skip in shown}
-        by_layer(left, range(1, settings.depth + 1), norms, labels="none")
-        when = max(settings.norms_at) + 1
-        left.set(xlabel="hidden layer", ylabel=f"gradient norm ‖∂L/∂x‖, start of epoch {when}")
+    glorot = min(settings.gains, key=lambda gain: abs(math.log(gain)))
+    figure, axes = new_figure(columns=3, rows=len(settings.data), width=7.4, height=2.9 * len(settings.data))
+    for (left, middle, right), data in zip(axes, settings.data, strict=True):
+        for ax, gain in ((left, None), (middle, glorot)):
+            norms = {name: layer_norms(frame, data, model, skip, gain) for name, model, skip in shown}
+            by_layer(ax, range(1, settings.depth + 1), norms, labels="none")
+            title = "best gains" if gain is None else f"gain {gain:.3g} for all"
+            ax.set(xlabel="hidden layer", title=title)
+        left.set_ylabel(f"gradient norm, start of epoch {max(settings.norms_at) + 1}")
         curves = {name: best_curves(frame, data, model, skip) for name, model, skip in shown}
         learning_curves(right, range(1, settings.epochs + 1), curves)
-        right.set(xlabel="epoch", ylabel=f"training accuracy, {TITLES.get(data, data)}")
+        right.set(xlabel="epoch", ylabel="training accuracy", title=f"{TITLES.get(data, data)}, best gains")
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
@@ -82,9 +86,10 @@ def best_curves(frame: pd.DataFrame, data: str, model: str, skip: str) -> np.nda
     return _wide(rows[rows["quantity"] == "accuracy"], "epoch")
 
 
-def best_norms(frame: pd.DataFrame, data: str, model: str, skip: str) -> np.ndarray:
-    """Gradient norms (runs, layers) of a model at its best gain, at the last epoch measured."""
-    rows = searches.deciding(frame, data, model, searches.best_gain(frame, data, model, skip), skip)
+def layer_norms(frame: pd.DataFrame, data: str, model: str, skip: str, gain: float | None) -> np.ndarray:
+    """Gradient norms (runs, layers) at the last epoch measured, at a gain or (None) at the model's best."""
+    gain = searches.best_gain(frame, data, model, skip) if gain is None else gain
+    rows = searches.deciding(frame, data, model, gain, skip)
     rows = rows[rows["quantity"] == "gradient_norm"]
     return _wide(rows[rows["epoch"] == rows["epoch"].max()], "layer")
 

@@ -37,11 +37,11 @@ QUICK = Settings(
     runs=5,
     gains=(0.3, SQRT2),
     search_runs=1,
-    search_epochs=15,
+    search_epochs=12,
     width=32,
     images=2000,
     components=128,
-    epochs=30,
+    epochs=25,
     batch_size=100,
     folded=(8, 1),
 )
@@ -133,7 +133,7 @@ STUDY = Study(
             "log norm",
         ),
     ),
-    cost={"quick": 60, "paper": 1200},
+    cost={"quick": 45, "paper": 1200},
     paper_device="one H200",
     choices=(
         "Every layer draws its own random matrix; folding repeats columns of an orthogonal matrix, as printed.",
