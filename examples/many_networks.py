@@ -16,7 +16,7 @@ networks = [
     for gain in gains
 ]
 ensemble = sl.Ensemble.of(networks)
-history = train(ensemble, digits, Plan(epochs=10, batch_size=100, seeds=(0,) * len(gains)))
+history = train(ensemble, digits, Plan(epochs=5, batch_size=100, seeds=(0,) * len(gains)))
 for gain, accuracy in zip(gains, history.accuracy[-1], strict=True):
     print(f"gain {gain}: training accuracy {accuracy:.3f}")
 member = ensemble.member(0)  # an ordinary nn.Module
