@@ -23,16 +23,20 @@ def curves_and_gains(frame: pd.DataFrame, settings: FigureSettings, shown: Shown
     from skiplab.figures.style import new_figure, panel_letter
 
     figure, axes = new_figure(columns=len(settings.data), rows=2, sharey=True, width=7.2, height=6.0)
+    many = len(shown) > 5  # a long legend would cover the curves and goes above the panels
     for column, data in enumerate(settings.data):
         above, below = axes[:, column]
         curves = {name: best_curves(frame, data, model, skip) for name, model, skip in shown}
         epochs = range(1, settings.epochs + 1)
-        learning_curves(above, epochs, curves, labels="legend" if column == 0 else "none")
+        learning_curves(above, epochs, curves, labels="legend" if column == 0 and not many else "none")
         above.set(title=TITLES.get(data, data), xlabel="epoch")
         gains_panel(below, frame, data, settings, shown)
         if column == 0:
             above.set_ylabel("training accuracy")
             below.set_ylabel("training accuracy, last epoch")
+    if many:
+        lines, names = axes[0, 0].get_legend_handles_labels()
+        figure.legend(lines, names, loc="outside upper center", ncols=(len(shown) + 1) // 2)
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
