@@ -9,7 +9,17 @@ sl.gradient_norms(model, batch, criterion=torch.nn.CrossEntropyLoss())
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["Ensemble", "Subject", "gradient_norms", "results", "run"]
+__all__ = [
+    "Ensemble",
+    "HessianProduct",
+    "Subject",
+    "gradient_norms",
+    "hessian_product",
+    "hessian_spectrum",
+    "results",
+    "run",
+    "singularities",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.measurements.gradient_norms import gradient_norms
+from skiplab.measurements.hessian_product import HessianProduct, hessian_product
+from skiplab.measurements.hessian_spectrum import hessian_spectrum
+from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.runner import Options, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.studies import CATALOGUE
@@ -15,7 +18,17 @@ from skiplab.studies import CATALOGUE
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Ensemble", "Subject", "gradient_norms", "results", "run"]
+__all__ = [
+    "Ensemble",
+    "HessianProduct",
+    "Subject",
+    "gradient_norms",
+    "hessian_product",
+    "hessian_spectrum",
+    "results",
+    "run",
+    "singularities",
+]
 
 
 def run(

@@ -18,12 +18,24 @@ from torch import Tensor, nn
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.gradient_norms import gradient_norms
+from skiplab.measurements.hessian_product import hessian_product
+from skiplab.measurements.singularities import singularities
 from skiplab.randomness import torch_generator
 
 # The function, an argument that it must refuse, and the sentence with which it does.
 MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (
         gradient_norms,
+        {"layers": ["body.frist"]},
+        r"layer 'body.frist' does not exist.*Did you mean body\.first",
+    ),
+    (
+        hessian_product,
+        {"parameters": ["head.wieght"]},
+        r"parameter 'head.wieght' does not exist.*head\.weight",
+    ),
+    (
+        singularities,
         {"layers": ["body.frist"]},
         r"layer 'body.frist' does not exist.*Did you mean body\.first",
     ),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from skiplab.benchmarks.harness import Case, Timing, interleave
+from skiplab.benchmarks.hessian import hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
 from skiplab.benchmarks.training import training_cases
 from skiplab.checks import one_of
 
-BENCHMARKS = {"training": training_cases, "landscape": landscape_cases}
+BENCHMARKS = {"training": training_cases, "landscape": landscape_cases, "hessian": hessian_cases}
 
 __all__ = ["BENCHMARKS", "Case", "Timing", "interleave", "measure"]
 

@@ -1,0 +1,45 @@
+"""Matrix-free maths on callables: Lanczos, quadrature with guaranteed limits, extremes, traces; knows no network."""
+
+from skiplab.linear_algebra.deflation import deflated, orthonormal, project_out
+from skiplab.linear_algebra.density import Density, spectral_density
+from skiplab.linear_algebra.exact import dense_bytes, dense_matrix, exact_eigenvalues
+from skiplab.linear_algebra.extremes import Extremes, extreme_eigenvalues
+from skiplab.linear_algebra.lanczos import Tridiagonal, extend, join, lanczos
+from skiplab.linear_algebra.memory import Plan, available_bytes, lanczos_bytes, plan
+from skiplab.linear_algebra.moments import Moments, moments_of, stochastic_moments
+from skiplab.linear_algebra.operators import Product, probes
+from skiplab.linear_algebra.quadrature import Gauss, counting, gauss, interval_limits, mass_limits
+from skiplab.linear_algebra.traces import Traces, traces
+
+__all__ = [
+    "Density",
+    "Extremes",
+    "Gauss",
+    "Moments",
+    "Plan",
+    "Product",
+    "Traces",
+    "Tridiagonal",
+    "available_bytes",
+    "counting",
+    "deflated",
+    "dense_bytes",
+    "dense_matrix",
+    "exact_eigenvalues",
+    "extend",
+    "extreme_eigenvalues",
+    "gauss",
+    "interval_limits",
+    "join",
+    "lanczos",
+    "lanczos_bytes",
+    "mass_limits",
+    "moments_of",
+    "orthonormal",
+    "plan",
+    "probes",
+    "project_out",
+    "spectral_density",
+    "stochastic_moments",
+    "traces",
+]

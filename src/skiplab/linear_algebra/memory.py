@@ -1,0 +1,133 @@
+"""How much memory Lanczos takes, said beforehand, and how to split a run so that it fits.
+
+The basis rules: re-orthogonalising P = 873,482 × 80 steps × 10 probes takes 5.6 GB a network in float64. A run is
+split over probes first, which leaves every product as wide as it can be over networks, then over networks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from skiplab.checks import Refused, at_least, require
+
+SHARE = 0.5  # of what is free: the operator's own passes need the rest
+WORKING_VECTORS = (
+    5  # float64 vectors a probe beside the basis: two of the recurrence, the image, a product, a copy
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run in parts: so many networks and probes at a time, and the bytes that one part takes."""
+
+    members: int
+    probes: int
+    steps: int
+    dimension: int
+    members_at_once: int
+    probes_at_once: int
+    bytes: int
+    budget: int
+
+    @property
+    def parts(self) -> int:
+        """How many runs of Lanczos it takes."""
+        return -(-self.members // self.members_at_once) * -(-self.probes // self.probes_at_once)
+
+    def slices(self) -> Iterator[tuple[slice, slice]]:
+        """Yield (networks, probes) of every part, networks outermost."""
+        for member in range(0, self.members, self.members_at_once):
+            for probe in range(0, self.probes, self.probes_at_once):
+                yield (
+                    slice(member, min(member + self.members_at_once, self.members)),
+                    slice(probe, min(probe + self.probes_at_once, self.probes)),
+                )
+
+    def __str__(self) -> str:
+        times = "in one part" if self.parts == 1 else f"in each of {self.parts} parts"
+        return (
+            f"Lanczos takes {in_words(self.bytes)} {times}: {self.members_at_once} × {self.probes_at_once} probes × "
+            f"{self.steps} steps × {self.dimension:,} numbers, within {in_words(self.budget)}."
+        )
+
+
+def lanczos_bytes(
+    members: int, probes: int, dimension: int, steps: int, *, storage: torch.dtype = torch.float64
+) -> int:
+    """Bytes that Lanczos holds at its largest: the basis and a few working vectors a probe."""
+    return members * probes * dimension * (steps * storage.itemsize + WORKING_VECTORS * 8)
+
+
+def available_bytes(device: torch.device | str = "cpu") -> int:
+    """Bytes free on a device now: unclaimed memory of the GPU, or what Linux says programs may still take."""
+    device = torch.device(device)
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        # What torch has reserved and not handed out is free to us as well.
+        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
+    return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def plan(
+    members: int,
+    probes: int,
+    dimension: int,
+    steps: int,
+    *,
+    storage: torch.dtype = torch.float64,
+    budget: int | None = None,
+    device: torch.device | str = "cpu",
+    product_bytes: int = 0,
+) -> Plan:
+    """Split members × probes so that every part stays within ``budget`` bytes (default: half of what is free).
+
+    ``product_bytes`` is what the operator needs for one vector of one member while it multiplies. Give a budget
+    where results must not depend on the machine: sums in parts of another size round differently in the last digit.
+    """
+    for name, value in (
+        ("members", members),
+        ("probes", probes),
+        ("dimension", dimension),
+        ("steps", steps),
+    ):
+        at_least(name, value, 1)
+    budget = int(SHARE * available_bytes(device)) if budget is None else budget
+    require(budget > 0, f"the budget is {budget} bytes; give a positive number.")
+    one = lanczos_bytes(1, 1, dimension, steps, storage=storage) + product_bytes
+    if one > budget:
+        most = (budget - product_bytes) // dimension - WORKING_VECTORS * 8
+        remedy = f"take at most {most // storage.itemsize} steps or " if most >= storage.itemsize else ""
+        raise Refused(
+            f"one probe of {dimension:,} numbers × {steps} steps takes {in_words(one)} of {in_words(budget)}; "
+            f"{remedy}raise the budget."
+        )
+    at_once = budget // one
+    members_at_once = min(members, at_once)
+    probes_at_once = min(probes, at_once // members_at_once)
+    # Even parts: 10 probes of which 9 fit are better 5 + 5 than 9 + 1.
+    probes_at_once = -(-probes // -(-probes // probes_at_once))
+    members_at_once = -(-members // -(-members // members_at_once))
+    total = members_at_once * probes_at_once * one
+    return Plan(members, probes, steps, dimension, members_at_once, probes_at_once, total, budget)
+
+
+def in_words(count: int) -> str:
+    """A number of bytes as people say it: 5.6 GB."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 99.5 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

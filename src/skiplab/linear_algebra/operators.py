@@ -1,0 +1,82 @@
+"""Symmetric operators known only by their products, and the random vectors that probe them.
+
+An operator is a callable that maps vectors (*lead, k, P) to the same shape: for every index of the leading
+axes (say one a network) one symmetric P×P matrix, applied to k vectors at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from skiplab.checks import Refused, at_least, one_of, require
+
+Product: TypeAlias = Callable[[Tensor], Tensor]
+KINDS = ("rademacher", "normal")
+
+
+def probes(
+    lead: Sequence[int],
+    count: int,
+    dimension: int,
+    generator: torch.Generator,
+    *,
+    kind: str = "rademacher",
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Draw unit vectors v (*lead, count, P) with E[vᵀf(A)v] = tr f(A) / P.
+
+    ``rademacher`` has entries ±1/√P and the smaller variance for traces (Hutchinson, 1989); ``normal`` is uniform
+    on the sphere and treats every eigenbasis alike. Numbers are drawn on the generator's device.
+    """
+    one_of("probe kind", kind, KINDS)
+    at_least("the number of probes", count, 1)
+    at_least("the dimension", dimension, 1)
+    shape = (*lead, count, dimension)
+    where = generator.device
+    if kind == "rademacher":
+        signs = torch.randint(0, 2, shape, generator=generator, dtype=torch.int8, device=where)
+        return signs.to(device or where, dtype).mul_(2).sub_(1).div_(dimension**0.5)
+    draws = torch.randn(shape, generator=generator, dtype=dtype, device=where).to(device or where)
+    return draws.div_(torch.linalg.vector_norm(draws, dim=-1, keepdim=True, dtype=torch.float64).to(dtype))
+
+
+def apply(product: Product, vectors: Tensor, dtype: torch.dtype) -> Tensor:
+    """Apply the operator to float64 vectors in its own precision, and return float64.
+
+    Refuses a result of another shape or one that is not finite, since either would spoil all that follows.
+    """
+    result = product(vectors.to(dtype)).detach()
+    require(
+        result.shape == vectors.shape,
+        f"the operator made {tuple(result.shape)} of {tuple(vectors.shape)}; it must keep the shape.",
+    )
+    result = result.double()
+    if not bool(result.sum().isfinite()):  # twenty times as fast as isfinite of every entry
+        raise Refused(
+            f"the operator's product in {str(dtype).removeprefix('torch.')} is not finite; "
+            "use float64 or look for inf and NaN in the loss."
+        )
+    return result
+
+
+def dot(left: Tensor, right: Tensor) -> Tensor:
+    """Inner products over the last axis, added up in float64."""
+    return torch.linalg.vecdot(left.double(), right.double())
+
+
+def stderr(samples: Tensor, axis: int = -1) -> Tensor:
+    """Standard error of the mean over an axis; NaN where there is one sample, which says nothing of spread."""
+    count = samples.shape[axis]
+    if count < 2:
+        return samples.mean(axis) * torch.nan
+    return samples.std(axis) / count**0.5
+
+
+def flat(tensor: Tensor, keep: int) -> Tensor:
+    """Join all leading axes to one and keep the last ``keep``, as the batched products need."""
+    return tensor.reshape(-1, *tensor.shape[tensor.ndim - keep :])

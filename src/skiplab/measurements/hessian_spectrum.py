@@ -1,0 +1,398 @@
+"""How many eigenvalues of the loss Hessian are near zero, negative or positive (orhan2018, figures 3–5, S1–S3).
+
+With t the threshold, ``degenerate`` is the fraction with |λ| < t, ``negative`` with λ < −t, ``positive`` with λ > t.
+
+- ``exact`` forms the matrix and finds all eigenvalues; it settles the question up to some 20,000 parameters.
+- ``lanczos`` is stochastic Lanczos quadrature. m steps from a probe prove limits on its spectral mass left of ±t
+  (Chebyshev, Markov, Stieltjes); steps grow until these are closer than a tolerance, or the budget ends and the
+  answer is marked unresolved. Its fractions are the middles of the limits.
+- ``moments`` fits orhan2018's mixture to four stochastic moments. It proves nothing and is never resolved.
+
+Fewer samples than parameters make zeros of their own: state the number of samples with every fraction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from skiplab import linear_algebra as la
+from skiplab.checks import at_least, one_of, require
+from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
+from skiplab.measurements.hessian_product import HessianProduct
+from skiplab.measurements.hessian_product import _chosen as chosen_parameters
+from skiplab.measurements.hessian_product import _members as some_members
+from skiplab.measurements.moment_mixture import fit_mixture
+from skiplab.randomness import torch_generator
+
+METHODS = ("auto", "exact", "lanczos", "moments")
+FRACTIONS = ("degenerate", "negative", "positive")
+LEVEL = (
+    0.99  # of the probe noise in [low, high]; chosen by us, since limits and noise come on top of each other
+)
+LARGEST_EXACT = 20_000
+# `auto` takes `exact` if the eigensolver needs less than this; its speed was measured on 2 cores and on an H200.
+EXACT_SECONDS, EXACT_RATE = 120.0, {"cpu": 2e10, "cuda": 2e12}
+# How far products of a precision may move a node, relative to the operator.
+ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-10}
+
+
+@dataclass(frozen=True)
+class HessianSpectrum:
+    """Fractions of the spectrum with standard errors and intervals, one number a member; see the module.
+
+    ``*_stderr`` is the noise of the probes alone. [``*_low``, ``*_high``] holds the fraction with the probes' noise
+    at 99 % and, for Lanczos, the guaranteed limits of the quadrature. ``nodes`` and ``weights`` (E, k, m) are the
+    quadrature (for ``exact`` the eigenvalues themselves); ``moments`` (E, 4) are those of a random eigenvalue.
+    """
+
+    method: str
+    threshold: Tensor
+    degenerate: Tensor
+    negative: Tensor
+    positive: Tensor
+    degenerate_stderr: Tensor
+    negative_stderr: Tensor
+    positive_stderr: Tensor
+    degenerate_low: Tensor
+    degenerate_high: Tensor
+    negative_low: Tensor
+    negative_high: Tensor
+    positive_low: Tensor
+    positive_high: Tensor
+    resolved: Tensor
+    largest: Tensor
+    smallest: Tensor
+    moments: Tensor
+    density: la.Density
+    nodes: Tensor
+    weights: Tensor
+    eigenvalues: Tensor | None
+    dimension: int
+    samples: int
+    steps: int
+    blocks: dict[str, HessianSpectrum] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    threshold: float
+    relative: bool
+    probes: int
+    steps: int
+    max_steps: int
+    tolerance: float
+    seed: int
+    memory: int | None
+    tell: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What a method found for some members: the nodes, and the three fractions' values, errors and limits."""
+
+    threshold: Tensor
+    values: dict[str, Tensor]
+    errors: dict[str, Tensor]
+    lows: dict[str, Tensor]
+    highs: dict[str, Tensor]
+    resolved: Tensor
+    nodes: Tensor
+    weights: Tensor
+    moments: Tensor
+    steps: int
+
+
+def hessian_spectrum(
+    target: nn.Module | Ensemble | Subject,
+    batches: Batch | Iterable[Batch],
+    *,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    method: str = "auto",
+    threshold: float = 1e-3,
+    relative: bool = False,
+    kind: str = "hessian",
+    parameters: Sequence[str] | None = None,
+    blocks: bool = False,
+    train_mode: bool = False,
+    probes: int = 10,
+    steps: int = 80,
+    max_steps: int = 320,
+    tolerance: float = 0.02,
+    seed: int = 0,
+    memory: int | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> HessianSpectrum:
+    """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
+
+    ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|. ``blocks`` adds the spectrum of each
+    layer's own block. ``memory`` (bytes) bounds what Lanczos keeps; ``tell`` hears of it beforehand.
+
+    >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
+    >>> spectrum.degenerate, spectrum.degenerate_low, spectrum.degenerate_high, spectrum.resolved
+    """
+    one_of("method", method, METHODS)
+    require(
+        threshold > 0 and math.isfinite(threshold),
+        f"threshold is {threshold}; give a positive number, say 1e-3.",
+    )
+    for name, value in (("probes", probes), ("steps", steps), ("max_steps", max_steps)):
+        at_least(name, value, 1)
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    given = list(batches_of(batches))
+    names = chosen_parameters(subject, parameters)
+    settings = _Settings(threshold, relative, probes, steps, max_steps, tolerance, seed, memory, tell)
+    found = _spectrum(subject, given, names, kind, method, settings)
+    if not blocks:
+        return found
+    layers = dict.fromkeys(name.rpartition(".")[0] for name in names)
+    own = {layer: [name for name in names if name.rpartition(".")[0] == layer] for layer in layers}
+    each = {layer: _spectrum(subject, given, own[layer], kind, method, settings) for layer in layers}
+    return replace(found, blocks=each)
+
+
+def _spectrum(
+    subject: Subject, batches: list[Batch], names: Sequence[str], kind: str, method: str, settings: _Settings
+) -> HessianSpectrum:
+    dimension = sum(subject.parameters[name][0].numel() for name in names)
+    device = subject.parameters[names[0]].device
+    if method == "auto":
+        method = "exact" if _exact_fits(dimension, subject.size, device) else "lanczos"
+    find = {"exact": _exact, "lanczos": _lanczos, "moments": _by_moments}[method]
+    rules, samples = [], 0
+    for members in _groups(method, subject.size, dimension, device, settings):
+        part = some_members(subject, members)
+        product = HessianProduct(part, batches, kind=kind, parameters=names)
+        samples = product.samples
+        rules.append(find(product, members, settings))
+    return _joined(method, rules, dimension, samples)
+
+
+def _groups(
+    method: str, size: int, dimension: int, device: torch.device, settings: _Settings
+) -> Iterator[slice]:
+    """Members at a time: one matrix fits more surely than all, Lanczos takes as many as its plan says."""
+    if method == "exact":
+        at_once = 1
+    else:
+        planned = la.plan(
+            size,
+            settings.probes,
+            dimension,
+            min(settings.max_steps, dimension),
+            budget=settings.memory,
+            device=device,
+        )
+        at_once = planned.members_at_once
+        if method == "lanczos":
+            settings.tell(str(planned))
+    for start in range(0, size, at_once):
+        yield slice(start, min(start + at_once, size))
+
+
+def _exact_fits(dimension: int, members: int, device: torch.device) -> bool:
+    seconds = members * 4 / 3 * dimension**3 / EXACT_RATE.get(device.type, 2e10)
+    fits = 2 * la.dense_bytes(dimension) < la.available_bytes(device)
+    return dimension <= LARGEST_EXACT and seconds < EXACT_SECONDS and fits
+
+
+# The three methods ---------------------------------------------------------------------------------------
+
+
+def _exact(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
+    eigenvalues = la.exact_eigenvalues(
+        product, product.dimension, lead=(product.size,), dtype=product.dtype, device=product.device
+    )
+    t = _threshold(eigenvalues.abs().amax(-1), settings)
+    values = {
+        "negative": (eigenvalues < -t[:, None]).double().mean(-1),
+        "positive": (eigenvalues > t[:, None]).double().mean(-1),
+    }
+    values["degenerate"] = 1 - values["negative"] - values["positive"]
+    zero = {name: torch.zeros_like(t) for name in FRACTIONS}
+    weights = torch.full_like(eigenvalues, 1 / product.dimension)
+    powers = torch.stack([eigenvalues.pow(j).mean(-1) for j in range(1, 5)], -1)
+    true = torch.ones_like(t, dtype=torch.bool)
+    nodes = eigenvalues[:, None]
+    return _Rule(t, values, zero, values, values, true, nodes, weights[:, None], powers, product.dimension)
+
+
+def _lanczos(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
+    most = min(settings.max_steps, product.dimension)
+    start = _start(product, members, settings)
+    planned = la.plan(
+        product.size, settings.probes, product.dimension, most, budget=settings.memory, device=product.device
+    )
+    rounding = ROUNDING[product.dtype]
+    parts = []
+    for _, columns in planned.slices():
+        state = la.lanczos(product, start[:, columns], min(settings.steps, most), keep_basis=True)
+        while state.steps < most and not bool(_is_tight(state, settings, rounding).all()):
+            state = la.extend(state, product, min(state.steps, most - state.steps))
+        parts.append(state.without_basis())
+    tridiagonal = la.join(parts)
+    rule = la.gauss(tridiagonal)
+    t = _threshold(_largest(rule), settings)
+    point = t[:, None].expand(rule.nodes.shape[:-1])
+    left_low, left_high = la.mass_limits(tridiagonal, -point, rounding=rounding)
+    right_low, right_high = la.mass_limits(tridiagonal, point, rounding=rounding)
+    limits = {
+        "negative": (left_low, left_high),
+        "positive": (1 - right_high, 1 - right_low),
+        "degenerate": ((right_low - left_high).clamp(0, 1), (right_high - left_low).clamp(0, 1)),
+    }
+    middles = {name: (low + high) / 2 for name, (low, high) in limits.items()}
+    middles["degenerate"] = 1 - middles["negative"] - middles["positive"]
+    lows, highs = {}, {}
+    for name, (low, high) in limits.items():
+        lows[name] = (low.mean(-1) - _noise(low, product.dimension)).clamp(0, 1)
+        highs[name] = (high.mean(-1) + _noise(high, product.dimension)).clamp(0, 1)
+    gaps = torch.maximum((left_high - left_low).mean(-1), (right_high - right_low).mean(-1))
+    powers = torch.stack([(rule.weights * rule.nodes.pow(j)).sum(-1).mean(-1) for j in range(1, 5)], -1)
+    return _Rule(
+        t,
+        {name: middle.mean(-1) for name, middle in middles.items()},
+        {name: _stderr(middle, product.dimension) for name, middle in middles.items()},
+        lows,
+        highs,
+        gaps <= settings.tolerance,
+        rule.nodes,
+        rule.weights,
+        powers,
+        tridiagonal.steps,
+    )
+
+
+def _by_moments(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
+    start = _start(product, members, settings)
+    found = la.moments_of(product, start)
+    # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
+    short = la.gauss(la.lanczos(product, start[:, :1], min(30, product.dimension)))
+    t = _threshold(_largest(short), settings)
+
+    def fractions(moments: Tensor, point: float) -> list[float]:
+        mixture = fit_mixture(moments.tolist())
+        negative, positive = mixture.below(-point), mixture.above(point)
+        return [1 - negative - positive, negative, positive]
+
+    values, errors = [], []
+    for mean, samples, point in zip(found.mean, found.samples, t.tolist(), strict=True):
+        values.append(fractions(mean, point))
+        # Jackknife: the fit is not linear in the moments, so their standard errors do not carry over.
+        left_out = (
+            [(samples.sum(0) - each) / (len(samples) - 1) for each in samples] if len(samples) > 1 else []
+        )
+        fits = torch.tensor([fractions(each, point) for each in left_out], dtype=torch.float64)
+        spread = (len(fits) - 1) / len(fits) * (fits - fits.mean(0)).square().sum(0) if left_out else None
+        errors.append(spread.sqrt().tolist() if spread is not None else [math.nan] * 3)
+    value = torch.tensor(values, dtype=torch.float64, device=t.device).unbind(-1)
+    error = torch.tensor(errors, dtype=torch.float64, device=t.device).unbind(-1)
+    half = [_quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
+    return _Rule(
+        t,
+        dict(zip(FRACTIONS, value, strict=True)),
+        dict(zip(FRACTIONS, error, strict=True)),
+        {name: (v - h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
+        {name: (v + h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
+        torch.zeros_like(t, dtype=torch.bool),
+        short.nodes,
+        short.weights,
+        found.mean,
+        2,
+    )
+
+
+# What they share -----------------------------------------------------------------------------------------
+
+
+def _start(product: HessianProduct, members: slice, settings: _Settings) -> Tensor:
+    """Probes of each member from its own place in the ensemble, so that grouping changes nothing."""
+    each = [
+        la.probes((), settings.probes, product.dimension, torch_generator(settings.seed, "probes", member))
+        for member in range(members.start, members.stop)
+    ]
+    return torch.stack(each).to(product.device, product.dtype)
+
+
+def _threshold(largest: Tensor, settings: _Settings) -> Tensor:
+    if not settings.relative:
+        return torch.full_like(largest, settings.threshold, dtype=torch.float64)
+    return settings.threshold * largest.double()
+
+
+def _largest(rule: la.Gauss) -> Tensor:
+    return rule.nodes.abs().amax((-1, -2))
+
+
+def _is_tight(state: la.Tridiagonal, settings: _Settings, rounding: float) -> Tensor:
+    """Whether the limits at ±t are closer than the tolerance, for each member."""
+    t = _threshold(_largest(la.gauss(state)), settings)[:, None].expand(state.diagonal.shape[:-1])
+    gaps = []
+    for point in (-t, t):
+        low, high = la.mass_limits(state, point, rounding=rounding)
+        gaps.append((high - low).mean(-1))
+    return torch.maximum(*gaps) <= settings.tolerance
+
+
+def _stderr(samples: Tensor, dimension: int) -> Tensor:
+    """Standard error (E,) over probes (E, k); for one probe the largest that theory allows.
+
+    A Rademacher probe's mass on any r of P eigenvectors has variance at most 2r(P − r)/P³ ≤ 1/(2P).
+    """
+    count = samples.shape[-1]
+    if count == 1:
+        return torch.full_like(samples[..., 0], math.sqrt(0.5 / dimension))
+    return samples.std(-1) / math.sqrt(count)
+
+
+def _noise(samples: Tensor, dimension: int) -> Tensor:
+    return _quantile(samples.shape[-1]) * _stderr(samples, dimension)
+
+
+def _quantile(count: int) -> float:
+    from scipy import stats
+
+    if count == 1:
+        return float(stats.norm.ppf(0.5 + LEVEL / 2))
+    return float(stats.t.ppf(0.5 + LEVEL / 2, count - 1))
+
+
+def _joined(method: str, rules: list[_Rule], dimension: int, samples: int) -> HessianSpectrum:
+    """Put the groups of members together."""
+    steps = max(rule.nodes.shape[-1] for rule in rules)
+
+    def padded(tensor: Tensor, fill: Tensor) -> Tensor:
+        more = steps - tensor.shape[-1]
+        return torch.cat([tensor, fill[..., None].expand(*fill.shape, more)], -1) if more else tensor
+
+    nodes = torch.cat([padded(rule.nodes, rule.nodes[..., -1]) for rule in rules])
+    weights = torch.cat([padded(rule.weights, torch.zeros_like(rule.weights[..., -1])) for rule in rules])
+    fields: dict[str, Any] = {}
+    for name in FRACTIONS:
+        fields[name] = torch.cat([rule.values[name] for rule in rules])
+        fields[f"{name}_stderr"] = torch.cat([rule.errors[name] for rule in rules])
+        fields[f"{name}_low"] = torch.cat([rule.lows[name] for rule in rules])
+        fields[f"{name}_high"] = torch.cat([rule.highs[name] for rule in rules])
+    return HessianSpectrum(
+        method=method,
+        threshold=torch.cat([rule.threshold for rule in rules]),
+        resolved=torch.cat([rule.resolved for rule in rules]),
+        largest=nodes.amax((-1, -2)),
+        smallest=nodes.amin((-1, -2)),
+        moments=torch.cat([rule.moments for rule in rules]),
+        density=la.spectral_density(nodes, weights),
+        nodes=nodes,
+        weights=weights,
+        eigenvalues=nodes[:, 0] if method == "exact" else None,
+        dimension=dimension,
+        samples=samples,
+        steps=max(rule.steps for rule in rules),
+        **fields,
+    )

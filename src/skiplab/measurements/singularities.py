@@ -1,0 +1,345 @@
+"""How near a network is to the points where its layers are singular (orhan2018, figures 1, 4, S2, S6, S7).
+
+A unit is an output feature of a ``Linear`` or an output channel of a convolution; its incoming weights are the
+row or kernel that makes it (without the bias), its outgoing weights the columns that read it, its response what
+the next layer sees of it (after activation and skip). Three kinds of singularity, per unit, layer and network:
+
+- *elimination*: ℓ2 norms of a unit's incoming and outgoing weights; dead units, whose response is the same on
+  every sample; the share of responses that are exactly 0; and, where a loss is given, stuck units, on which no
+  sample's loss depends, so that their incoming weights do not learn;
+- *overlap*: the correlation between the incoming weights of two units of a layer, averaged over pairs;
+- *linear dependence*: the share of the three largest eigenvalues in the covariance of a layer's responses, and
+  their effective rank exp(−Σ pᵢ ln pᵢ), p = λ/Σλ (Roy & Vetterli 2007). A layer that does not respond at all
+  has share 1 and rank 0.
+
+The layer's number is the mean over its units or pairs, the network's the mean over its layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.checks import Refused, at_least, near, require
+from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batch_size, batches_of
+from skiplab.ensembles.wiring import (
+    WeightLayer,
+    Wiring,
+    inputs_of,
+    signals,
+    unit_axis,
+    units_of,
+    weight_layers,
+    wiring,
+)
+
+_PAIRS_AT_ONCE = 2**22  # correlations in memory: 32 MiB
+
+
+@dataclass(frozen=True)
+class LayerSingularities:
+    """One layer's units; every tensor is (E, units).
+
+    ``readers`` are the layers that read the units; if none could be identified, ``outgoing`` is NaN and the
+    responses are the layer's own output, before any activation. ``overlap`` is a unit's mean correlation
+    with the others and ``closest`` its largest; NaN where weights do not vary (a unit with zero weights, a
+    layer with one input) or no other unit reads the same inputs. ``eigenvalues`` are those of the responses'
+    covariance, descending. ``stuck`` is None where no loss was given.
+    """
+
+    name: str
+    readers: tuple[str, ...]
+    incoming: Tensor
+    outgoing: Tensor
+    dead: Tensor
+    zero: Tensor
+    stuck: Tensor | None
+    overlap: Tensor
+    closest: Tensor
+    eigenvalues: Tensor
+    top: int = 3
+
+    @property
+    def norm(self) -> Tensor:
+        """Mean norm of the incoming weights, (E,)."""
+        return self.incoming.mean(1)
+
+    @property
+    def mean_overlap(self) -> Tensor:
+        """Mean correlation over pairs of units, (E,); units without one are left out."""
+        return self.overlap.nanmean(1)
+
+    @property
+    def dependence(self) -> Tensor:
+        """Share of the largest eigenvalues in the covariance of the responses, (E,)."""
+        total = self.eigenvalues.sum(1)
+        return torch.where(total > 0, self.eigenvalues[:, : self.top].sum(1) / total, 1.0)
+
+    @property
+    def effective_rank(self) -> Tensor:
+        """exp(entropy) of the eigenvalues' shares, (E,)."""
+        total = self.eigenvalues.sum(1, keepdim=True)
+        shares = self.eigenvalues / total
+        entropy = torch.special.entr(shares).sum(1)
+        return torch.where(total[:, 0] > 0, entropy.exp(), 0.0)
+
+
+@dataclass(frozen=True)
+class Singularities:
+    """The layers in the order they are called, and the network's means over layers, each (E,)."""
+
+    layers: tuple[LayerSingularities, ...]
+    samples: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the layers."""
+        return tuple(layer.name for layer in self.layers)
+
+    @property
+    def norm(self) -> Tensor:
+        """Mean norm of incoming weights (orhan2018, figure 4c)."""
+        return torch.stack([layer.norm for layer in self.layers], 1).mean(1)
+
+    @property
+    def overlap(self) -> Tensor:
+        """Mean overlap of units (figure 4d)."""
+        return torch.stack([layer.mean_overlap for layer in self.layers], 1).nanmean(1)
+
+    @property
+    def dependence(self) -> Tensor:
+        """Mean linear dependence between units (figure 4e)."""
+        return torch.stack([layer.dependence for layer in self.layers], 1).mean(1)
+
+    @property
+    def effective_rank(self) -> Tensor:
+        """Mean effective rank of the responses."""
+        return torch.stack([layer.effective_rank for layer in self.layers], 1).mean(1)
+
+    @property
+    def dead(self) -> Tensor:
+        """Share of units whose response is the same on every sample."""
+        return torch.cat([layer.dead for layer in self.layers], 1).double().mean(1)
+
+    @property
+    def zero(self) -> Tensor:
+        """Probability of a zero response, over units and samples (figure 7b)."""
+        return torch.cat([layer.zero for layer in self.layers], 1).mean(1)
+
+    def __getitem__(self, name: str) -> LayerSingularities:
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise Refused(f"layer {name!r} was not measured.{near(name, self.names)}")
+
+
+def singularities(
+    target: nn.Module | Ensemble | Subject,
+    batches: Batch | Iterable[Batch],
+    *,
+    layers: Sequence[str] | None = None,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    top: int = 3,
+    train_mode: bool = False,
+) -> Singularities:
+    """Measure how near the named layers are to singular ones (default: all but the last, the output).
+
+    A loss is needed only for ``stuck``. Covariances are taken over samples and, in convolutions, positions.
+
+    >>> found = singularities(model, (x, y))
+    >>> found.norm, found.overlap, found.dependence, found.dead
+    """
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    at_least("top", top, 1)
+    known = weight_layers(subject.module)
+    parts = _chosen(subject.module, known, layers)
+    has_loss = subject.criterion is not None or subject.loss_fn is not None
+    tallies: dict[str, _Tally] = {}
+    wired: Wiring | None = None
+    taps: dict[str, tuple[str, str]] = {}
+    samples = 0
+    for batch in batches_of(batches):
+        if wired is None:
+            wired = wiring(subject, batch)
+            names = _called(wired, list(parts) if layers is not None else None)
+            taps = {name: _tap(name, wired) for name in names}
+            tallies = {name: _Tally(units_of(parts[name])) for name in names}
+        seen = signals(subject, batch, taps.values())
+        for name, (source, side) in taps.items():
+            count = units_of(parts[name])
+            tallies[name].add(_responses(seen[source, side], known[source], count, side))
+        if has_loss:
+            for name, gradient in subject.activity_gradients(batch, list(taps)).items():
+                if name in tallies:  # further calls of a layer carry a number and are left out
+                    tallies[name].feel(_responses(gradient, parts[name], tallies[name].units, "output"))
+        samples += batch_size(batch)
+    assert wired is not None
+    weights = _weights(subject)
+    found = []
+    for name, tally in tallies.items():
+        readers = wired.readers[name]
+        rows = weights[name].flatten(2).double()
+        overlap, closest = _overlaps(rows, getattr(parts[name], "groups", 1))
+        outgoing = [_outgoing(weights[r], known[r], tally.units) for r in readers]
+        found.append(
+            LayerSingularities(
+                name=name,
+                readers=readers,
+                incoming=rows.norm(dim=2),
+                outgoing=torch.stack(outgoing).norm(dim=0)
+                if outgoing
+                else torch.full_like(overlap, torch.nan),
+                dead=tally.dead,
+                zero=tally.zero,
+                stuck=tally.stuck,
+                overlap=overlap,
+                closest=closest,
+                eigenvalues=tally.eigenvalues,
+                top=top,
+            )
+        )
+    return Singularities(tuple(found), samples)
+
+
+class _Tally:
+    """Sums over batches of what the units of one layer do."""
+
+    def __init__(self, units: int) -> None:
+        self.units = units
+        self.count = 0
+        self.shift: Tensor | None = None
+        self._felt: Tensor | None = None
+
+    def add(self, responses: Tensor) -> None:
+        """Take in responses (E, samples, units)."""
+        x = responses.double()
+        if self.shift is None:
+            # Moments about a point near the mean, lest a large mean swallow a small variance.
+            self.shift = x.mean(1, keepdim=True)
+            self.low, self.high = x.amin(1), x.amax(1)
+            self.zeros, self.sums, self.squares = 0 * x[:, 0], 0 * x[:, 0], 0 * (x[:, :1].mT @ x[:, :1])
+        self.low, self.high = torch.minimum(self.low, x.amin(1)), torch.maximum(self.high, x.amax(1))
+        self.zeros = self.zeros + (x == 0).sum(1)
+        x = x - self.shift
+        self.sums, self.squares = self.sums + x.sum(1), self.squares + x.mT @ x
+        self.count += x.shape[1]
+
+    def feel(self, gradients: Tensor) -> None:
+        """Take in the loss gradients (E, samples, units) of the layer's own outputs."""
+        felt = (gradients != 0).any(1)
+        self._felt = felt if self._felt is None else self._felt | felt
+
+    @property
+    def dead(self) -> Tensor:
+        return self.low == self.high
+
+    @property
+    def zero(self) -> Tensor:
+        return self.zeros / self.count
+
+    @property
+    def stuck(self) -> Tensor | None:
+        return None if self._felt is None else ~self._felt
+
+    @property
+    def eigenvalues(self) -> Tensor:
+        mean = self.sums / self.count
+        covariance = self.squares / self.count - mean[:, :, None] * mean[:, None, :]
+        # A unit that does not vary has exactly no variance, whatever rounding says.
+        alive = (~self.dead).double()
+        covariance = covariance * alive[:, :, None] * alive[:, None, :]
+        if not bool(covariance.isfinite().all()):
+            raise Refused("a layer's responses are not finite; look for the layer where they overflow.")
+        return torch.linalg.eigvalsh(covariance).flip(1).clamp_min(0)
+
+
+def _chosen(
+    module: nn.Module, known: dict[str, WeightLayer], layers: Sequence[str] | None
+) -> dict[str, WeightLayer]:
+    every = dict(module.named_modules())
+    if layers is None:
+        require(len(known) > 0, "the network has no Linear or convolution, so there are no units to look at.")
+        return known
+    for name in layers:
+        if name not in every:
+            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+        if name not in known:
+            inside = [other for other in known if other.startswith(f"{name}.")]
+            remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"
+            raise Refused(f"layer {name!r} is a {type(every[name]).__name__} without units; {remedy}.")
+    return {name: known[name] for name in dict.fromkeys(layers)}
+
+
+def _called(wired: Wiring, asked: list[str] | None) -> list[str]:
+    if asked is None:
+        require(
+            len(wired.layers) > 0, "no Linear or convolution is called on this batch; measure another part."
+        )
+        return list(wired.layers[:-1] or wired.layers)
+    for name in asked:
+        if name not in wired.layers:
+            raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
+    return asked
+
+
+def _tap(name: str, wired: Wiring) -> tuple[str, str]:
+    readers = wired.readers[name]
+    return (readers[0], "input") if readers else (name, "output")
+
+
+def _responses(values: Tensor, layer: WeightLayer, units: int, side: str) -> Tensor:
+    """Bring what a layer takes or gives, (E, B, …), to (E, samples and positions, units)."""
+    moved = values.movedim(unit_axis(layer), -1)
+    if side == "input" and inputs_of(layer) != units:  # a flattened map: each channel is a run of features
+        moved = moved.unflatten(-1, (units, -1)).movedim(-2, -1)
+    return moved.reshape(len(values), -1, units)
+
+
+def _weights(subject: Subject) -> dict[str, Tensor]:
+    """The weights of every weight layer, (E, units, …); tied ones are stored under their first name."""
+    first = {id(tensor): name for name, tensor in reversed([*subject.module.named_parameters()])}
+    state = subject.parameters | subject.fixed
+    found = {}
+    for name, part in weight_layers(subject.module).items():
+        own = f"{name}.weight" if name else "weight"
+        found[name] = state[first.get(id(part.weight), own)]
+    return found
+
+
+def _outgoing(weight: Tensor, layer: WeightLayer, units: int) -> Tensor:
+    """Norms (E, units) of the weights with which a layer reads each unit."""
+    groups = getattr(layer, "groups", 1)
+    split = weight.double().unflatten(1, (groups, -1))  # (E, groups, outputs, inputs of the group, …)
+    norms = split.movedim(3, 2).flatten(3).norm(dim=3).flatten(1)
+    return norms.unflatten(1, (units, -1)).norm(dim=2)
+
+
+def _overlaps(rows: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Mean and largest correlation (E, units) of each unit's weights with those of the others of its group."""
+    centred = rows - rows.mean(2, keepdim=True)
+    norms = centred.norm(dim=2, keepdim=True)
+    # Weights that do not vary have no correlation: a constant row leaves only rounding behind.
+    known = norms > 1e-12 * rows.norm(dim=2, keepdim=True)
+    units = torch.where(known, centred / norms, 0.0).unflatten(1, (groups, -1))
+    seen = known.unflatten(1, (groups, -1))[..., 0]
+    others = seen.sum(2, keepdim=True) - 1
+    total = units.sum(2, keepdim=True)
+    mean = ((units * total).sum(3) - (units * units).sum(3)) / others
+    closest = torch.full_like(mean, -torch.inf)
+    size = units.shape[2]
+    step = max(1, _PAIRS_AT_ONCE // (size * groups * len(rows)))
+    for begin in range(0, size, step):
+        end = min(begin + step, size)
+        pairs = units[:, :, begin:end] @ units.mT
+        pairs = pairs.masked_fill(~seen[:, :, None, :], -torch.inf)
+        own = torch.arange(begin, end, device=rows.device)
+        pairs[:, :, own - begin, own] = -torch.inf
+        closest[:, :, begin:end] = pairs.amax(3)
+    valid = seen & (others > 0)
+    mean, closest = (torch.where(valid, part, torch.nan).flatten(1) for part in (mean, closest))
+    return mean, closest

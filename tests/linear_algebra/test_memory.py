@@ -1,0 +1,85 @@
+"""What Lanczos takes, and plans that keep within a budget."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from skiplab.checks import Refused
+from skiplab.linear_algebra import available_bytes, join, lanczos, lanczos_bytes, memory, plan, probes
+
+
+def test_the_known_figure():
+    basis = lanczos_bytes(1, 10, 873_482, 80) - 10 * 873_482 * 8 * memory.WORKING_VECTORS
+    assert memory.in_words(basis) == "5.6 GB"
+    halved = lanczos_bytes(1, 10, 873_482, 80, storage=torch.float32)
+    assert halved == 10 * 873_482 * (80 * 4 + 8 * memory.WORKING_VECTORS)
+
+
+def test_what_fits_is_one_part():
+    found = plan(5, 10, 1000, 80, budget=10**9)
+    assert (found.members_at_once, found.probes_at_once, found.parts) == (5, 10, 1)
+    assert list(found.slices()) == [(slice(0, 5), slice(0, 10))]
+
+
+@pytest.mark.parametrize(
+    ("fits", "members_at_once", "probes_at_once", "parts"), [(25, 5, 5, 2), (5, 5, 1, 10), (4, 3, 1, 20)]
+)
+def test_probes_are_split_before_members(fits, members_at_once, probes_at_once, parts):
+    found = plan(5, 10, 1000, 80, budget=fits * lanczos_bytes(1, 1, 1000, 80))
+    assert (found.members_at_once, found.probes_at_once, found.parts) == (
+        members_at_once,
+        probes_at_once,
+        parts,
+    )
+
+
+@pytest.mark.parametrize("members", [1, 3, 7])
+@pytest.mark.parametrize("count", [1, 4, 10])
+@pytest.mark.parametrize("fits", [1, 2, 5, 11, 100])
+def test_parts_cover_everything_once_within_the_budget(members, count, fits):
+    one = lanczos_bytes(1, 1, 50, 20) + 300
+    found = plan(members, count, 50, 20, budget=fits * one + 10, product_bytes=300)
+    seen = torch.zeros(members, count)
+    for rows, columns in found.slices():
+        seen[rows, columns] += 1
+        assert seen[rows, columns].numel() * one <= found.bytes <= found.budget
+    assert (seen == 1).all()
+    assert len(list(found.slices())) == found.parts
+
+
+def test_a_run_in_planned_parts_equals_the_whole(generator, with_eigenvalues):
+    matrices = with_eigenvalues(torch.randn(3, 25, generator=generator))
+    start = probes((3,), 4, 25, generator)
+    found = plan(3, 4, 25, 8, budget=2 * lanczos_bytes(1, 1, 25, 8))
+    assert found.parts == 8
+    rows: dict[int, list] = {}
+    for members, columns in found.slices():
+        part = lanczos(lambda v, m=matrices[members]: v @ m, start[members, columns], 8)
+        rows.setdefault(members.start, []).append(part)
+    whole = lanczos(lambda v: v @ matrices, start, 8)
+    joined = join([join(parts) for parts in rows.values()], 0)
+    torch.testing.assert_close(joined.diagonal, whole.diagonal, rtol=0, atol=1e-11)
+    torch.testing.assert_close(joined.last_off_diagonal, whole.last_off_diagonal, rtol=0, atol=1e-11)
+
+
+def test_the_plan_says_its_memory():
+    words = str(plan(1, 10, 873_482, 80, budget=4 * 10**9))
+    assert words.startswith(
+        "Lanczos takes 3.0 GB in each of 2 parts: 1 × 5 probes × 80 steps × 873,482 numbers"
+    )
+
+
+def test_too_small_a_budget_is_refused_with_the_steps_that_fit():
+    with pytest.raises(Refused, match="take at most 45 steps or raise the budget"):
+        plan(1, 1, 1000, 80, budget=400_000)
+    assert plan(1, 1, 1000, 45, budget=400_000).parts == 1
+    with pytest.raises(Refused, match=r"of 4\.0 kB; raise the budget"):
+        plan(1, 1, 1000, 80, budget=4000)
+
+
+def test_the_default_budget_is_a_share_of_what_is_free(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 10**10)
+    assert plan(1, 1, 1000, 80).budget == memory.SHARE * 10**10
+    monkeypatch.undo()
+    assert 10**6 < available_bytes() < 10**14
