@@ -89,13 +89,13 @@ class Subject:
 
     def outputs(self, batch: Batch) -> Tensor:
         """What the networks compute from the batch's input, seed axis first."""
-        with self._borrowed(), torch.no_grad():
-            return self._map(lambda model: _call_on_input(model, batch))
+        with self.borrowed(), torch.no_grad():
+            return self.map_models(lambda model: call_on_input(model, batch))
 
     def losses(self, batch: Batch) -> Tensor:
         """The loss of every member on the batch, (E,)."""
-        with self._borrowed(), torch.no_grad():
-            return self._map(lambda model: self._loss(model, batch))
+        with self.borrowed(), torch.no_grad():
+            return self.map_models(lambda model: self.loss_of(model, batch))
 
     def activities(self, batch: Batch, layers: Sequence[str] | None = None) -> dict[str, Tensor]:
         """Outputs of the named layers (default: the blocks), each (E, B, …).
@@ -116,11 +116,11 @@ class Subject:
             if self.loss_fn is not None:
                 self.loss_fn(model, batch)
             else:
-                _call_on_input(model, batch)
+                call_on_input(model, batch)
             return dict(seen)
 
-        with self._borrowed(names, note) as restart, torch.no_grad():
-            found: dict[str, Tensor] = self._map(run)
+        with self.borrowed(names, note) as restart, torch.no_grad():
+            found: dict[str, Tensor] = self.map_models(run)
         missing = [name for name in names if name not in found]
         if missing and (layers is not None or not found):
             raise Refused(f"layer {missing[0]!r} is not called on this batch; choose one that is.")
@@ -139,14 +139,14 @@ class Subject:
         def run(model: nn.Module, members_probes: dict[str, Tensor]) -> Tensor:
             current.update(members_probes)
             restart()
-            return self._loss(model, batch)
+            return self.loss_of(model, batch)
 
         def add_probe(name: str, output: Tensor) -> Tensor:
             return output + current[name]
 
         # Gradients are asked for even where the caller has switched them off.
-        with self._borrowed(self._named(layers), add_probe) as restart, torch.enable_grad():
-            total = self._map(run, probes).sum()
+        with self.borrowed(self._named(layers), add_probe) as restart, torch.enable_grad():
+            total = self.map_models(run, probes).sum()
             found: Sequence[Tensor | None] = [None] * len(probes)
             if total.requires_grad:  # else the loss depends on none of these layers
                 found = torch.autograd.grad(total, list(probes.values()), allow_unused=True)
@@ -158,7 +158,7 @@ class Subject:
 
     # How a network is called ------------------------------------------------------------------------------
 
-    def _map(self, function: Callable[..., Any], *per_member: Any) -> Any:
+    def map_models(self, function: Callable[..., Any], *per_member: Any) -> Any:
         """Map ``function(model, …)`` over the members; model is the module with a member's state in it."""
 
         def one(parameters: dict[str, Tensor], fixed: dict[str, Tensor], *rest: Any) -> Any:
@@ -171,11 +171,12 @@ class Subject:
         args = (self.parameters, fixed, *per_member)
         return map_members(one, (0,) * len(args), args, self.size, batched=self.batched)
 
-    def _loss(self, model: nn.Module, batch: Batch) -> Tensor:
+    def loss_of(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The scalar loss of one model on a batch."""
         if self.loss_fn is not None:
             loss = self.loss_fn(model, batch)
         elif self.criterion is not None:
-            loss = self.criterion(_call_on_input(model, batch), _target(batch))
+            loss = self.criterion(call_on_input(model, batch), target_of(batch))
         else:
             raise Refused("this measurement needs a loss; pass criterion=… or loss_fn=….")
         if not isinstance(loss, Tensor) or loss.ndim != 0:
@@ -193,7 +194,7 @@ class Subject:
         return names
 
     @contextlib.contextmanager
-    def _borrowed(
+    def borrowed(
         self, names: Sequence[str] = (), visit: Callable[[str, Tensor], Tensor] | None = None
     ) -> Iterator[Callable[[], None]]:
         """Set the mode, hook the named layers, fix the random stream; undo all of it whatever happens.
@@ -213,7 +214,7 @@ class Subject:
 
             return hook
 
-        devices = [self._device] if self._device.type == "cuda" else []
+        devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
             # Dropout in training mode: fixed, and the caller's stream untouched. torch.manual_seed would also
             # seed other devices, whose state is not put back.
@@ -234,7 +235,8 @@ class Subject:
                     handle.remove()
 
     @property
-    def _device(self) -> torch.device:
+    def device(self) -> torch.device:
+        """Where the networks live."""
         tensors = (*self.parameters.values(), *self.fixed.values())
         return tensors[0].device if tensors else torch.device("cpu")
 
@@ -273,13 +275,15 @@ def batch_size(batch: Batch) -> int:
     raise Refused(f"a batch of type {type(batch).__name__} holds no tensor; pass (input, target) or a dict.")
 
 
-def _call_on_input(model: nn.Module, batch: Batch) -> Any:
+def call_on_input(model: nn.Module, batch: Batch) -> Any:
+    """What the model computes from the input part of a batch."""
     if isinstance(batch, Mapping):
         return model(**{name: value for name, value in batch.items() if name not in LABEL_KEYS})
     return model(batch[0]) if isinstance(batch, tuple | list) else model(batch)
 
 
-def _target(batch: Batch) -> Tensor:
+def target_of(batch: Batch) -> Tensor:
+    """The target part of a batch."""
     if isinstance(batch, Mapping):
         for name in LABEL_KEYS:
             if name in batch:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from skiplab.ensembles.subject import Batch, Subject, _call_on_input
+from skiplab.ensembles.subject import Batch, Subject, call_on_input
 
 WeightLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 WEIGHT_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -93,8 +93,8 @@ def wiring(subject: Subject, batch: Batch) -> Wiring:
         return torch.zeros(())
 
     lone = _first_member(subject)
-    with lone._borrowed(), torch.enable_grad():
-        lone._map(run)
+    with lone.borrowed(), torch.enable_grad():
+        lone.map_models(run)
     layers = tuple(inputs)
     readers: dict[str, list[str]] = {name: [] for name in layers}
     for name in layers:
@@ -135,15 +135,15 @@ def signals(subject: Subject, batch: Batch, taps: Iterable[tuple[str, str]]) -> 
                 handle.remove()
         return dict(seen)
 
-    with subject._borrowed(), torch.no_grad():
-        return dict(subject._map(run))
+    with subject.borrowed(), torch.no_grad():
+        return dict(subject.map_models(run))
 
 
 def _forward(subject: Subject, model: nn.Module, batch: Batch) -> None:
     if subject.loss_fn is not None:
         subject.loss_fn(model, batch)
     else:
-        _call_on_input(model, batch)
+        call_on_input(model, batch)
 
 
 def _first_member(subject: Subject) -> Subject:

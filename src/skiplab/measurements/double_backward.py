@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from skiplab.checks import Refused, require
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, _call_on_input, _target
+from skiplab.ensembles.subject import Batch, call_on_input, target_of
 from skiplab.measurements.output_loss import output_loss
 
 
@@ -119,7 +119,7 @@ class _Gradient(_Graph):
 
     def __init__(self, subject: Subject, batch: Batch, names: tuple[str, ...]) -> None:
         super().__init__(subject, names)
-        losses = self.subject._map(lambda model: self.subject._loss(model, batch))
+        losses = self.subject.map_models(lambda model: self.subject.loss_of(model, batch))
         gradient = _gradients(losses.sum(), self.leaves, create_graph=True)
         self.gradient = gradient
 
@@ -139,9 +139,9 @@ class _Outputs(_Graph):
 
     def __init__(self, subject: Subject, batch: Batch, names: tuple[str, ...]) -> None:
         super().__init__(subject, names)
-        self.outputs = self.subject._map(lambda model: _only_tensor(_call_on_input(model, batch)))
+        self.outputs = self.subject.map_models(lambda model: _only_tensor(call_on_input(model, batch)))
         assert subject.criterion is not None
-        self.head = output_loss(subject.criterion, self.outputs.detach(), _target(batch))
+        self.head = output_loss(subject.criterion, self.outputs.detach(), target_of(batch))
         self.weights = torch.zeros_like(self.outputs, requires_grad=True)
         self.pulled = _gradients(self.outputs, self.leaves, self.weights, create_graph=True)
 
@@ -166,7 +166,7 @@ def first_derivatives(subject: Subject, batch: Batch, names: tuple[str, ...]) ->
     """Losses (E,) and gradients (E, P) by autograd, and whether the loss depends on the parameters at all."""
     with explained(subject):
         graph = _Graph(subject, names)
-        losses = graph.subject._map(lambda model: graph.subject._loss(model, batch))
+        losses = graph.subject.map_models(lambda model: graph.subject.loss_of(model, batch))
         found = _gradients(losses.sum(), graph.leaves)
         return losses.detach(), graph.packed(found, (subject.size,)), losses.requires_grad
 
@@ -175,9 +175,9 @@ def first_derivatives(subject: Subject, batch: Batch, names: tuple[str, ...]) ->
 def explained(subject: Subject) -> Iterator[None]:
     """Borrow the network with everything set for second derivatives; say in one sentence what prevents them."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(subject._borrowed())
+        stack.enter_context(subject.borrowed())
         stack.enter_context(torch.enable_grad())
-        stack.enter_context(torch.autocast(subject._device.type, enabled=False))
+        stack.enter_context(torch.autocast(subject.device.type, enabled=False))
         # The other attention kernels have no second derivative.
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         try:

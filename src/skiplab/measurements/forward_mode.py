@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, _target
+from skiplab.ensembles.subject import Batch, target_of
 from skiplab.measurements.output_loss import OutputLoss, output_loss
 from skiplab.measurements.recording import Step, Tape, Unsupported
 from skiplab.measurements.workspace import Held, Workspace
@@ -132,7 +132,7 @@ class ForwardMode:
         output = values[tape.output]
         output = output.expand(subject.size, *output.shape[1:])
         assert subject.criterion is not None
-        head = output_loss(subject.criterion, output, _target(self._batch))
+        head = output_loss(subject.criterion, output, target_of(self._batch))
         gradients: Slots = {tape.output: head.gradient} if tape.output in self._active else {}
         plain = Workspace(reuse=False)
         with torch.no_grad():

@@ -83,7 +83,7 @@ class HessianProduct:
         self.kind = one_of("kind", kind, KINDS)
         if chunk is not None:
             at_least("chunk", chunk, 1)
-        self.names = _chosen(subject, parameters)
+        self.names = chosen_parameters(subject, parameters)
         self.shapes = tuple(subject.parameters[name].shape[1:] for name in self.names)
         self.dimension = sum(shape.numel() for shape in self.shapes)
         self.size = subject.size
@@ -107,7 +107,7 @@ class HessianProduct:
         self._parts: list[tuple[slice, float, Route]] = []
         together = 1
         if subject.batched and self.size > 1:
-            alone = self._route(_members(subject, slice(0, 1)), given[0])[0]
+            alone = self._route(some_members(subject, slice(0, 1)), given[0])[0]
             together = chunk or self._fitting(alone.nbytes())
         largest = self._prepare(subject, given, weights, min(together, self.size))
         self._chunk = chunk or self._fitting(largest)
@@ -151,7 +151,7 @@ class HessianProduct:
         room, largest = self._budget(KEPT_BYTES, 2), 0
         for start in range(0, self.size, together):
             members = slice(start, min(start + together, self.size))
-            group = _members(subject, members)
+            group = some_members(subject, members)
             for batch, weight in zip(batches, weights, strict=True):
                 route, losses, gradient = self._route(group, batch)
                 self._losses[members] += weight * losses
@@ -251,7 +251,8 @@ def _close(one: Tensor, other: Tensor) -> bool:
     return bool((one - other).norm() <= tolerance * other.norm())
 
 
-def _chosen(subject: Subject, parameters: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_parameters(subject: Subject, parameters: Sequence[str] | None) -> tuple[str, ...]:
+    """The parameters asked for, or all trainable ones, refused where second derivatives make no sense."""
     known = subject.parameters
     require(len(known) > 0, "the network has no trainable parameter; set requires_grad on some.")
     names = tuple(known) if parameters is None else tuple(dict.fromkeys(parameters))
@@ -270,7 +271,8 @@ def _chosen(subject: Subject, parameters: Sequence[str] | None) -> tuple[str, ..
     return names
 
 
-def _members(subject: Subject, members: slice) -> Subject:
+def some_members(subject: Subject, members: slice) -> Subject:
+    """The same subject with only some of its members."""
     parameters = {name: tensor[members] for name, tensor in subject.parameters.items()}
     fixed = {name: tensor[members] for name, tensor in subject.fixed.items()}
     size = members.stop - members.start

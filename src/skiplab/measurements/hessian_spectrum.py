@@ -25,9 +25,7 @@ from skiplab import linear_algebra as la
 from skiplab.checks import at_least, one_of, require
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
-from skiplab.measurements.hessian_product import HessianProduct
-from skiplab.measurements.hessian_product import _chosen as chosen_parameters
-from skiplab.measurements.hessian_product import _members as some_members
+from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters, some_members
 from skiplab.measurements.moment_mixture import fit_mixture
 from skiplab.randomness import torch_generator
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
-from skiplab.ensembles.subject import Batch, Criterion, _target, batch_size
+from skiplab.ensembles.subject import Batch, Criterion, batch_size, target_of
 
 # Losses that are minus the log-likelihood of a family whose natural parameter is the output: for these the Fisher
 # information is the Gauss–Newton matrix (Martens 2020, section 9.2).
@@ -84,7 +84,7 @@ def mass(criterion: Criterion | None, batch: Batch) -> float:
     """
     if criterion is None:
         return batch_size(batch)
-    target: Any = _target(batch)
+    target: Any = target_of(batch)
     if not isinstance(target, Tensor) or reduction(criterion) == "batchmean":
         return batch_size(batch)
     if isinstance(criterion, nn.CrossEntropyLoss | nn.NLLLoss) and not target.is_floating_point():

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, _call_on_input
+from skiplab.ensembles.subject import Batch, call_on_input
 from skiplab.measurements import bilinear_rules as bilinear
 from skiplab.measurements import forward_rules as rules
 from skiplab.measurements.forward_rules import Rule
@@ -120,7 +120,7 @@ class Tape:
                 if isinstance(tensor, Tensor):
                     recording.number(tensor)
             with recording:
-                output = _call_on_input(model, batch)
+                output = call_on_input(model, batch)
             if not isinstance(output, Tensor):
                 raise Unsupported(type(output).__name__)
             number = recording.number(output)
@@ -131,8 +131,8 @@ class Tape:
         first = {name: tensor[:1] for name, tensor in subject.parameters.items()}
         fixed = {name: tensor[:1] for name, tensor in subject.fixed.items()}
         lone = replace(subject, parameters=first, fixed=fixed, size=1)
-        with lone._borrowed(), torch.no_grad():
-            lone._map(run)
+        with lone.borrowed(), torch.no_grad():
+            lone.map_models(run)
         return tapes[0]
 
 
