@@ -212,8 +212,8 @@ STUDY = Study(
     ),
     cost={"smoke": 2.0, "quick": 25.0, "paper": 240.0},
     choices=(
-        "The plateau's starts, 2 % (headline) and 20 % outside the basin found by bisection, were chosen after a first "
-        "definition (5–50 % outside the basin that the relaxed form predicts) had come out undecided.",
+        "The plateau's starts, 2 % (headline) and 20 % outside the basin found by bisection, were chosen after a "
+        "first definition (5–50 % outside the basin that the relaxed form predicts) had come out undecided.",
         "The captions give no task. Ours: standard normal inputs, φ = erf(·/√2), squared error, and the smallest "
         "residual for which a chosen single unit is stationary with a chosen H; expectations by quadrature.",
         "K is the smallest Gauss–Newton curvature in (v, w) at the best single unit.",
