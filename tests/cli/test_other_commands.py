@@ -168,3 +168,9 @@ def test_a_new_stage_has_no_bars_of_the_last() -> None:
     bars.progress("seed 7", 0.1, "")
     bars.finished("seed 7", 1.0)
     assert [(task.description, task.completed) for task in bars.bars.tasks] == [(COUNT.id, 2)]
+
+
+def test_fetching_what_needs_no_network_says_so(counted: Cli) -> None:
+    done = counted("data", "fetch", "digits")
+    assert done.exit_code == 0
+    assert "digits: nothing to fetch, from" in done.stdout

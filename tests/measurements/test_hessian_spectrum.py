@@ -213,7 +213,7 @@ def test_limits_hold_and_resolved_counts_are_right_for_forty_trained_networks() 
             seeds = tuple(range(5))
             modules = [
                 kind(
-                    64, width, 5, 10, generator=torch_generator(seed), init=Glorot(gain), dtype=torch.float64
+                    20, width, 5, 10, generator=torch_generator(seed), init=Glorot(gain), dtype=torch.float64
                 )
                 for seed in seeds
             ]

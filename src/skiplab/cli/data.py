@@ -21,7 +21,8 @@ def fetch(name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or s
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task(f"fetching {name}", total=1.0)
         result = data.fetch(name, lambda done, text: bars.update(bar, completed=done, description=text))
-    typer.echo(f"{name}: {result}")
+    place = f"{len(result.files)} file(s) in {result.files[0].parent}" if result.files else "nothing to fetch"
+    typer.echo(f"{name}: {place}, from {result.origin}.")
 
 
 @app.command("list")
