@@ -19,6 +19,7 @@ from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.hessian_product import hessian_product
+from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.randomness import torch_generator
 
@@ -31,6 +32,11 @@ MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     ),
     (
         hessian_product,
+        {"parameters": ["head.wieght"]},
+        r"parameter 'head.wieght' does not exist.*head\.weight",
+    ),
+    (
+        hessian_spectrum,
         {"parameters": ["head.wieght"]},
         r"parameter 'head.wieght' does not exist.*head\.weight",
     ),

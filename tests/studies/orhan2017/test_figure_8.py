@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_7, figure_8
+from skiplab.studies.orhan2017 import figure_7, figure_8, networks
 
 Make = Callable[..., pd.DataFrame]
 SETTINGS = dataclasses.replace(figure_7.SMOKE, runs=6, gains=(1.0,), depth=5)
@@ -56,7 +56,7 @@ def test_claims_follow_the_slopes(
 def test_figure_7s_networks_are_shared(trained: Make) -> None:
     """At the same settings all trials of the searches and of three models are figure 7's."""
     found = pd.concat(
-        trained("bias-symm-break", 500, [0.5], sigma=sigma, strength=0.01, gain=figure_7.SQRT2)
+        trained("bias-symm-break", 500, [0.5], sigma=sigma, strength=0.01, gain=networks.SQRT2)
         for sigma in (0.0, 0.1)
     )
     first = set(figure_7.decide(figure_7.SMOKE, [found]))
@@ -75,7 +75,7 @@ def test_its_settings_are_figure_7s_on_one_set(scale: str) -> None:
 
 def test_batch_normalisation_takes_the_strengths_found_without_it(trained: Make) -> None:
     found = pd.concat(
-        trained("bias-symm-break", 500, [accuracy], sigma=sigma, strength=0.01, gain=figure_7.SQRT2)
+        trained("bias-symm-break", 500, [accuracy], sigma=sigma, strength=0.01, gain=networks.SQRT2)
         for sigma, accuracy in ((0.0, 0.9), (0.1, 0.5), (0.7, 0.6))
     )
     calls = [call for call in figure_8.decide(figure_7.SMOKE, [found]) if call.settings.model.endswith("-bn")]

@@ -10,7 +10,7 @@ from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
 from skiplab.studies.orhan2017 import networks, searches
-from skiplab.studies.orhan2017.networks import SQRT2, FigureSettings, Member
+from skiplab.studies.orhan2017.networks import FigureSettings, Member
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,33 +28,8 @@ class Settings(FigureSettings):
     strengths: tuple[float, ...] = (0.001, 0.01, 0.1)
 
 
-QUICK = Settings(
-    runs=5,
-    gains=(0.3, SQRT2),
-    search_runs=1,
-    search_epochs=12,
-    width=32,
-    images=2000,
-    components=128,
-    epochs=25,
-    batch_size=100,
-    sigmas=(0.0, 0.03, 0.3, 1.0),
-    strengths=(0.01,),
-)
-SMOKE = Settings(
-    data=("digits",),
-    runs=2,
-    gains=(SQRT2,),
-    search_runs=1,
-    search_epochs=1,
-    depth=4,
-    width=8,
-    images=100,
-    epochs=1,
-    batch_size=50,
-    sigmas=(0.0, 0.1),
-    strengths=(0.01,),
-)
+QUICK = Settings(**networks.QUICK, sigmas=(0.0, 0.03, 0.3, 1.0), strengths=(0.01,))
+SMOKE = Settings(**networks.SMOKE, sigmas=(0.0, 0.1), strengths=(0.01,))
 
 
 def search(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:

@@ -11,7 +11,7 @@ from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
 from skiplab.studies.orhan2017 import figure_7, networks, searches
-from skiplab.studies.orhan2017.networks import SQRT2, FigureSettings, Member
+from skiplab.studies.orhan2017.networks import FigureSettings, Member
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,31 +33,8 @@ class Settings(FigureSettings):
         return [("residual", f"folded-{distinct}") for distinct in sorted(self.folded)] + [ORTHOGONAL]
 
 
-QUICK = Settings(
-    runs=5,
-    gains=(0.3, SQRT2),
-    search_runs=1,
-    search_epochs=12,
-    width=32,
-    images=2000,
-    components=128,
-    epochs=25,
-    batch_size=100,
-    folded=(8, 1),
-)
-SMOKE = Settings(
-    data=("digits",),
-    runs=2,
-    gains=(SQRT2,),
-    search_runs=1,
-    search_epochs=1,
-    depth=4,
-    width=8,
-    images=100,
-    epochs=1,
-    batch_size=50,
-    folded=(1,),
-)
+QUICK = Settings(**networks.QUICK, folded=(8, 1))
+SMOKE = Settings(**networks.SMOKE, folded=(1,))
 
 
 def train(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:

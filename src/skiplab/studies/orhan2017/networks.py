@@ -70,6 +70,32 @@ class FigureSettings:
         return replace(self.training, epochs=self.search_epochs)
 
 
+# What figures 7, 8 and 9 shrink alike below the paper's scale.
+QUICK: dict[str, Any] = {
+    "runs": 5,
+    "gains": (0.3, SQRT2),
+    "search_runs": 1,
+    "search_epochs": 12,
+    "width": 32,
+    "images": 2000,
+    "components": 128,
+    "epochs": 25,
+    "batch_size": 100,
+}
+SMOKE: dict[str, Any] = {
+    "data": ("digits",),
+    "runs": 2,
+    "gains": (SQRT2,),
+    "search_runs": 1,
+    "search_epochs": 1,
+    "depth": 4,
+    "width": 8,
+    "images": 100,
+    "epochs": 1,
+    "batch_size": 50,
+}
+
+
 @dataclass(frozen=True)
 class Networks:
     """Settings of one training trial; gains, sigmas and strengths have one entry a member."""
