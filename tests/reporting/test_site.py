@@ -106,7 +106,7 @@ def test_every_claim_and_verdict_is_shown(built: Path, fabricated: Fabricated) -
 def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated) -> None:
     text = _squeezed(_page(built, fabricated.big).text)
     for words in (
-        "paper scale, run here",
+        "paper scale with other settings, run here",
         "10 runs instead of 50, since one GPU would need more than an hour.",
         "2 settings depart from the declared paper scale",
         "deviates 50",

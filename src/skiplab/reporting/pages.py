@@ -85,7 +85,8 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
 
 def origin(run: StudyRun) -> str:
     """Say at which scale a run was made and whether it came with the package."""
-    return f"{run.scale} scale, {'published with skiplab' if run.published else 'run here'}"
+    changed = " with other settings" if run.deviations else ""
+    return f"{run.scale} scale{changed}, {'published with skiplab' if run.published else 'run here'}"
 
 
 def index(papers: Sequence[Paper], studies: Sequence[Study], runs: Mapping[str, StudyRun]) -> dict[str, Any]:
