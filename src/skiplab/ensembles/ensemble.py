@@ -152,6 +152,22 @@ class Ensemble:
         """All members as ordinary modules."""
         return [self.member(index) for index in range(self.size)]
 
+    def selected(
+        self, members: Sequence[int], *, rows: Tensor | None = None, dtype: torch.dtype | None = None
+    ) -> Ensemble:
+        """Some members as an ensemble of their own, with their tensors copied.
+
+        ``rows`` (E, row) gives them other parameters, such as those of an earlier epoch; ``dtype`` converts.
+        """
+        index = torch.as_tensor(list(members), device=self.device)
+        dtype = dtype or self.rows.dtype
+        chosen = (self.rows if rows is None else rows.to(self.device))[index].to(dtype)
+        fixed = {
+            name: tensor[index].to(dtype) if tensor.is_floating_point() else tensor[index]
+            for name, tensor in self.fixed.items()
+        }
+        return Ensemble(copy.deepcopy(self.skeleton).to(dtype), chosen, fixed, self.backend)
+
     def save(self, path: Path) -> None:
         """Write all members to one safetensors file."""
         from safetensors.torch import save_file

@@ -47,3 +47,38 @@ class Checkpoints:
         with safe_open(self.path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
             return tensors, json.loads(file.metadata()["notes"])
+
+
+class Snapshots:
+    """The parameters of all members at some epochs, kept until it is known which of them are to be measured.
+
+    With a folder they survive an interruption of the training they belong to.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.kept: dict[int, Tensor] = {}
+
+    def keep(self, epoch: int, rows: Tensor) -> None:
+        """Copy the rows (E, row) of an epoch."""
+        self.kept[epoch] = rows.detach().cpu().clone()
+        if self.folder is not None:
+            from safetensors.torch import save_file
+
+            self.folder.mkdir(parents=True, exist_ok=True)
+            aside = self._path(epoch).with_suffix(".aside")
+            save_file({"rows": self.kept[epoch]}, aside)
+            os.replace(aside, self._path(epoch))
+
+    def rows(self, epoch: int) -> Tensor:
+        """Give back the rows of an epoch, from before an interruption if need be."""
+        if epoch not in self.kept and self.folder is not None and self._path(epoch).exists():
+            from safetensors import safe_open
+
+            with safe_open(self._path(epoch), framework="pt") as file:
+                self.kept[epoch] = file.get_tensor("rows")
+        return self.kept[epoch]
+
+    def _path(self, epoch: int) -> Path:
+        assert self.folder is not None
+        return self.folder / f"epoch-{epoch}.safetensors"

@@ -60,7 +60,7 @@ def bias_targets(
     strength: float | Sequence[float],
     sigma: float | Sequence[float],
     seeds: Sequence[int],
-    mean: float = 0.0,
+    mean: float | Sequence[float] = 0.0,
 ) -> Penalty:
     """λ‖b − t‖² on the hidden biases, with t ~ N(μ, σ²) drawn once a member from its own seed."""
     columns = tuple(ensemble.layout.columns(hidden_biases(ensemble)))
@@ -69,7 +69,10 @@ def bias_targets(
 
 
 def start_biases_at_targets_(
-    ensemble: Ensemble, sigma: float | Sequence[float], seeds: Sequence[int], mean: float = 0.0
+    ensemble: Ensemble,
+    sigma: float | Sequence[float],
+    seeds: Sequence[int],
+    mean: float | Sequence[float] = 0.0,
 ) -> None:
     """BiasInit: start from the biases that BiasSymmBreak would aim at, and leave them free."""
     targets = draw_bias_targets(ensemble, sigma, seeds, mean)
@@ -81,7 +84,10 @@ def start_biases_at_targets_(
 
 
 def draw_bias_targets(
-    ensemble: Ensemble, sigma: float | Sequence[float], seeds: Sequence[int], mean: float = 0.0
+    ensemble: Ensemble,
+    sigma: float | Sequence[float],
+    seeds: Sequence[int],
+    mean: float | Sequence[float] = 0.0,
 ) -> Tensor:
     """Targets (E, hidden units): row e depends on seed e alone, so that a member equals its lone run."""
     require(len(seeds) == ensemble.size, f"{len(seeds)} seeds were given for {ensemble.size} members.")
@@ -92,7 +98,7 @@ def draw_bias_targets(
         for seed in seeds
     ]
     noise = torch.stack(draws).to(ensemble.rows)
-    return mean + _per_member(ensemble, sigma).unsqueeze(1) * noise
+    return _per_member(ensemble, mean).unsqueeze(1) + _per_member(ensemble, sigma).unsqueeze(1) * noise
 
 
 def hidden_biases(ensemble: Ensemble) -> list[str]:

@@ -1,5 +1,7 @@
 """The networks that figures 7, 8 and 9 train: declared here once, so that the figures share them.
 
+orhan2018, the later version of the paper, trains the same networks and names the same trials.
+
 A trial trains all members of one model on one data set as one batch; members differ in seed, initial gain and,
 for the bias regularisers, in σ and λ, so a grid search is one trial. Its table is long: one row a network,
 epoch and quantity.
@@ -10,7 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from skiplab.reproduction.trial import Bench, Call, trial
 if TYPE_CHECKING:
     import pandas as pd
 
+    from skiplab.architectures.skip_matrices import SkipMatrix
     from skiplab.data import TensorSet
     from skiplab.ensembles import Ensemble
 
@@ -98,7 +101,7 @@ SMOKE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Networks:
-    """Settings of one training trial; gains, sigmas and strengths have one entry a member."""
+    """Settings of one training trial; gains, sigmas, strengths and means have one entry a member."""
 
     data: str
     model: str
@@ -111,6 +114,7 @@ class Networks:
     norms_at: tuple[int, ...] = ()
     norm_samples: int = 500
     rate: float = 5e-4
+    means: tuple[float, ...] = ()
 
 
 # Which network a model is, and what is done with its biases.
@@ -121,12 +125,33 @@ MODELS = {
     "bias-l2-reg": ("plain", "targets"),
     "bias-init": ("plain", "start"),
     "bias-symm-break-bn": ("plain", "targets"),
+    "hyper-residual": ("hyper-residual", "free"),
+    "bias-reg": ("plain", "targets"),
+    "bias-reg-bn": ("plain", "targets"),
 }
 
 
 @trial(version=1)
 def train(settings: Networks, bench: Bench) -> pd.DataFrame:
     """Train the members and record accuracy each epoch and gradient norms at the epochs asked for."""
+    trained = train_members(settings, bench)
+    return table(settings, trained.rows, trained.diverged)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training left: the networks, the samples they saw, and rows of what was recorded on the way."""
+
+    ensemble: Ensemble
+    samples: TensorSet
+    rows: list[dict[str, Any]]
+    diverged: list[bool]
+
+
+def train_members(
+    settings: Networks, bench: Bench, watch: Callable[[Ensemble, int], None] | None = None
+) -> Trained:
+    """Train the members; ``watch(ensemble, epoch)`` sees them at the start of each epoch and at the end."""
     from skiplab.ensembles import Ensemble
     from skiplab.training import Plan
     from skiplab.training import train as train_ensemble
@@ -143,22 +168,27 @@ def train(settings: Networks, bench: Bench) -> pd.DataFrame:
     ensemble = Ensemble.of(modules, device=bench.device)
     _, biases = MODELS[settings.model]
     penalties = []
+    means = settings.means or 0.0
     if biases == "targets":
-        penalties = [bias_targets(ensemble, settings.strengths, settings.sigmas, settings.seeds)]
+        penalties = [bias_targets(ensemble, settings.strengths, settings.sigmas, settings.seeds, means)]
     elif biases == "start":
-        start_biases_at_targets_(ensemble, settings.sigmas, settings.seeds)
+        start_biases_at_targets_(ensemble, settings.sigmas, settings.seeds, means)
     steps = -(-len(samples) // common.batch_size)
     at = {min(epoch, common.epochs) * steps: epoch for epoch in settings.norms_at}
     probe = Callback(
         frozenset(at), lambda ensemble, step: layer_norms(ensemble, samples, settings.norm_samples, at[step])
     )
+    callbacks = [probe]
+    if watch is not None:
+        starts = frozenset(epoch * steps for epoch in range(common.epochs + 1))
+        callbacks.append(Callback(starts, lambda ensemble, step: watch(ensemble, step // steps) or []))
     plan = Plan(
         epochs=common.epochs,
         batch_size=common.batch_size,
         seeds=settings.seeds,
         rate=settings.rate,
         penalties=penalties,
-        callbacks=[probe],
+        callbacks=callbacks,
     )
     checkpoints = Checkpoints(bench.checkpoints) if bench.checkpoints else None
     history = train_ensemble(
@@ -172,15 +202,17 @@ def train(settings: Networks, bench: Bench) -> pd.DataFrame:
         for epoch, values in enumerate(accuracy)
         for member, value in enumerate(values)
     ]
-    return table(settings, rows + history.rows, history.diverged.tolist())
+    return Trained(ensemble, samples, rows + history.rows, history.diverged.tolist())
 
 
 @functools.lru_cache(maxsize=1)
-def samples_of(name: str, images: int | None, components: int | None, device: str) -> TensorSet:
-    """The training samples; kept for the next trial, which mostly asks for the same."""
+def samples_of(
+    name: str, images: int | None, components: int | None, device: str, split: str = "train"
+) -> TensorSet:
+    """The samples of a split; kept for the next trial, which mostly asks for the same."""
     from skiplab import data
 
-    return data.tensors(name, images=images, components=components, device=device)
+    return data.tensors(name, split, images=images, components=components, device=device)
 
 
 def components(settings: Networks) -> int | None:
@@ -190,7 +222,7 @@ def components(settings: Networks) -> int | None:
 
 def build(settings: Networks, samples: TensorSet, seed: int, gain: float) -> Any:
     """Build one member from its seed alone, so that it equals the network trained by itself."""
-    from skiplab.architectures import fully_connected, initialisers, skip_matrices
+    from skiplab.architectures import fully_connected, initialisers
     from skiplab.randomness import torch_generator
 
     common = settings.training
@@ -200,12 +232,25 @@ def build(settings: Networks, samples: TensorSet, seed: int, gain: float) -> Any
         "init": initialisers.Glorot(gain=gain),
         "batch_norm_at": common.depth // 2 if settings.model.endswith("-bn") else None,
     }
-    if MODELS[settings.model][0] == "plain":
+    kind = MODELS[settings.model][0]
+    if kind == "plain":
         return fully_connected.PlainNet(*shape, **options)
-    name, _, distinct = settings.skip.partition("-")
-    skips = {"identity": skip_matrices.Identity, "orthogonal": skip_matrices.Orthogonal}
-    skip = skip_matrices.Folded(distinct=int(distinct)) if name == "folded" else skips[name]()
-    return fully_connected.ResidualNet(*shape, skip=skip, **options)
+    if kind == "hyper-residual":
+        return fully_connected.HyperResidualNet(*shape, **options)
+    return fully_connected.ResidualNet(*shape, skip=skip_matrix(settings.skip), **options)
+
+
+def skip_matrix(name: str) -> SkipMatrix:
+    """The skip matrices by name: identity, orthogonal, folded-8 (distinct columns), tau-0.05."""
+    from skiplab.architectures import skip_matrices
+
+    kind, _, number = name.partition("-")
+    if kind == "folded":
+        return skip_matrices.Folded(distinct=int(number))
+    if kind == "tau":
+        # One matrix for all layers: products of independent ones overflow float32 (docs/errata.md).
+        return skip_matrices.Shared(skip_matrices.Tau(float(number)))
+    return {"identity": skip_matrices.Identity, "orthogonal": skip_matrices.Orthogonal}[kind]()
 
 
 def layer_norms(ensemble: Ensemble, samples: TensorSet, count: int, epoch: int) -> list[dict[str, Any]]:
@@ -245,6 +290,8 @@ def table(settings: Networks, rows: list[dict[str, Any]], diverged: Sequence[boo
             "diverged": diverged,
         }
     )
+    if settings.means:
+        members["mean"] = settings.means
     frame = pd.DataFrame(rows).merge(members, on="member").drop(columns="member")
     words = ["network_id", "data", "model", "skip", "quantity"]
     frame = frame.astype(dict.fromkeys(words, "category") | {"epoch": "int16", "layer": "int16"})
@@ -264,6 +311,8 @@ def network_id(settings: Networks, index: int) -> str:
         settings.rate,
         vars(settings.training),
     ]
+    if settings.means:
+        own.append(settings.means[index])
     return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -278,6 +327,7 @@ class Member:
     gain: float
     sigma: float = 0.0
     strength: float = 0.0
+    mean: float = 0.0
 
 
 def call(
@@ -291,9 +341,23 @@ def call(
     what: str = "",
 ) -> Call:
     """Name the trial that trains these members of one model on one data set."""
+    settings = together(training, data, model, members, skip=skip, norms_at=norms_at)
+    return train.of(settings, label(settings, what))
+
+
+def together(
+    training: Training,
+    data: str,
+    model: str,
+    members: Iterable[Member],
+    *,
+    skip: str = "identity",
+    norms_at: tuple[int, ...] = (),
+) -> Networks:
+    """The settings of a trial that trains these members."""
     chosen = list(members)
     biased = MODELS[model][1] != "free"
-    settings = Networks(
+    return Networks(
         data=data,
         model=model,
         seeds=tuple(member.seed for member in chosen),
@@ -303,9 +367,15 @@ def call(
         sigmas=tuple(member.sigma for member in chosen) if biased else (),
         strengths=tuple(member.strength for member in chosen) if biased else (),
         norms_at=norms_at,
+        means=tuple(member.mean for member in chosen) if model.startswith("bias-reg") else (),
     )
-    words = [data, model if skip == "identity" else f"{model} ({skip})", what, f"{len(chosen)} networks"]
-    return train.of(settings, ", ".join(word for word in words if word))
+
+
+def label(settings: Networks, what: str = "") -> str:
+    """How a trial is called on the command line."""
+    model = settings.model if settings.skip == "identity" else f"{settings.model} ({settings.skip})"
+    words = [settings.data, model, what, f"{len(settings.seeds)} networks"]
+    return ", ".join(word for word in words if word)
 
 
 def final_seeds(seed: int, runs: int) -> range:

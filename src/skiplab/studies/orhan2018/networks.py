@@ -1,0 +1,178 @@
+"""Networks trained and measured: Hessian spectra and singularities at chosen epochs (figures 3–8, S1–S3, S6, S7).
+
+The networks are those of the paper's earlier version (orhan2017.networks). A trial trains all members of one model
+together, keeps them at the epochs to be measured, and measures them when training is over, since only then is it
+known which were best and worst. Its table is long: one row a network, epoch, layer and quantity:
+
+- ``accuracy`` (training, every epoch), ``test_accuracy``;
+- ``degenerate``, ``negative``, ``positive``, ``largest``, ``smallest``: the exact spectrum of the loss Hessian, at
+  |λ| < 10⁻³, λ < −10⁻³, λ > 10⁻³; ``eigenvalue`` by rank (its layer) where asked for;
+- ``lanczos_degenerate``, ``lanczos_negative`` with ``_low`` and ``_high``, and ``lanczos_resolved``;
+- ``mixture_degenerate`` = 1 − w and ``mixture_negative``, the broad component's mass below 0: the paper's estimates;
+- ``norm``, ``overlap``, ``dependence``, ``zero``: means over layers (layer 0), and each layer's where asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction.trial import Bench, Call, trial
+from skiplab.studies.orhan2017 import networks as earlier
+from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skiplab.ensembles import Ensemble
+
+Rows = list[dict[str, Any]]
+TRAINING_SHARE = 0.3  # of the progress bar, where something is measured after training
+
+
+@dataclass(frozen=True)
+class CurvatureSettings(FigureSettings):
+    """What the figures with spectra have in common.
+
+    Networks of the paper's width (``width``, on all pixels) show accuracies and what can be said of their spectra;
+    ``narrow`` ones of the same depth on ``narrow_components`` principal components have exact spectra, which decide.
+    """
+
+    data: tuple[str, ...] = ("cifar100-coarse",)
+    runs: int = 50
+    narrow: int = 16
+    narrow_depth: int = 30
+    narrow_components: int = 128
+    narrow_runs: int = 10
+    other_runs: int = 5  # at the gains that are not a model's best one
+    at: tuple[int, ...] = (0, 1, 3, 10, 30, 100)
+    samples: int = 2000
+    wide_runs: int = 5
+    wide_samples: int = 5000
+    probes: int = 4
+    steps: int = 80
+
+    @property
+    def narrow_training(self) -> Training:
+        """What the networks with exact spectra have in common."""
+        shape = {"depth": self.narrow_depth, "width": self.narrow, "components": self.narrow_components}
+        return replace(self.training, **shape)
+
+
+# What the figures shrink alike below the paper's scale.
+QUICK: dict[str, Any] = earlier.QUICK | {
+    "narrow": 8,
+    "narrow_depth": 20,
+    "narrow_components": 32,
+    "narrow_runs": 5,
+    "other_runs": 0,
+    "at": (0, 3, 25),
+    "samples": 500,
+    "wide_runs": 0,
+}
+SMOKE: dict[str, Any] = earlier.SMOKE | {
+    "narrow": 4,
+    "narrow_depth": 3,
+    "narrow_runs": 2,
+    "other_runs": 0,
+    "at": (0, 1),
+    "samples": 40,
+    "wide_runs": 2,
+    "wide_samples": 40,
+    "probes": 2,
+    "steps": 4,
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Settings of one trial: the networks, the epochs, and on how many samples what is measured (0: not at all).
+
+    ``part`` names the networks' role in a study, such as "narrow". With ``extremes`` only so many of the best and
+    of the worst networks are measured, by accuracy averaged over epochs.
+    """
+
+    networks: Networks
+    part: str
+    at: tuple[int, ...] = ()
+    exact: int = 0
+    eigenvalues_at: tuple[int, ...] = ()  # of the first network measured
+    limits: int = 0
+    probes: int = 4
+    steps: int = 80
+    max_steps: int = 0  # 0: as many as steps
+    units: int = 0
+    by_layer: bool = False
+    test: bool = False
+    extremes: int = 0
+
+    @property
+    def data(self) -> str:
+        """The data set, by which the trial's key depends on its hash."""
+        return self.networks.data
+
+
+@trial(version=1)
+def train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
+    """Train, then measure the networks as they were at the epochs asked for."""
+    from skiplab.studies.orhan2018.measuring import measure
+    from skiplab.training.checkpoints import Snapshots
+
+    kept = Snapshots(bench.checkpoints)
+
+    def watch(ensemble: Ensemble, epoch: int) -> None:
+        if epoch in settings.at:
+            kept.keep(epoch, ensemble.rows)
+
+    share = TRAINING_SHARE if settings.at else 1.0
+    training = replace(bench, tell=lambda done, text: bench.tell(share * done, text))
+    trained = earlier.train_members(settings.networks, training, watch)
+    members = chosen(trained.rows, len(settings.networks.seeds), settings.extremes)
+    rows = trained.rows + measure(settings, bench, trained, kept.rows, members, share)
+    frame = earlier.table(settings.networks, rows, trained.diverged)
+    frame["part"] = settings.part
+    return frame.astype({"part": "category"})
+
+
+def chosen(rows: Rows, count: int, extremes: int) -> list[int]:
+    """Members to measure: all, or the best and then the worst by accuracy averaged over epochs."""
+    if not extremes:
+        return list(range(count))
+    sums = [0.0] * count
+    for row in rows:
+        if row["quantity"] == "accuracy":
+            sums[row["member"]] += row["value"]
+    order = sorted(range(count), key=lambda member: (-sums[member], member))
+    return list(dict.fromkeys([*order[:extremes], *order[-extremes:]]))
+
+
+# Naming trials -----------------------------------------------------------------------------------------
+
+
+def call(settings: Measured, what: str = "") -> Call:
+    """Name the trial that trains and measures."""
+    return train_and_measure.of(settings, earlier.label(settings.networks, what or settings.part))
+
+
+def narrow_search(settings: CurvatureSettings, data: str, model: str) -> Call:
+    """Name the trial that finds the best gain of a model's narrow networks, which nothing else shares."""
+    seeds = earlier.search_seeds(settings.seed, settings.search_runs)
+    training = replace(settings.narrow_training, epochs=settings.search_epochs)
+    members = [Member(seed, gain) for gain, seed in product(settings.gains, seeds)]
+    return call(Measured(earlier.together(training, data, model, members), "narrow"), "narrow search")
+
+
+def part(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of the networks in one role; those of the earlier paper's trials have none and are "wide"."""
+    return frame[frame["part"] == name]
+
+
+def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """All stages' rows in one long table, each with its part."""
+    import pandas as pd
+
+    frame = pd.concat([table for table in tables if len(table)], ignore_index=True)
+    words = frame["part"].astype("object") if "part" in frame else pd.Series("wide", frame.index)
+    return frame.assign(part=words.fillna("wide").astype("category"))
