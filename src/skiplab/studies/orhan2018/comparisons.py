@@ -33,7 +33,8 @@ def narrow_runs(
         members = [Member(seed, gain) for seed in earlier.final_seeds(settings.seed, runs)]
         if members:
             named = earlier.together(settings.narrow_training, data, model, members)
-            options = {"at": settings.at, "exact": settings.samples, "units": settings.samples} | measured
+            options: dict[str, Any] = {"at": settings.at, "exact": settings.samples}
+            options |= {"units": settings.samples} | measured
             calls.append(networks.call(Measured(named, "narrow", **options), f"narrow, gain {gain:.3g}"))
     return calls
 
@@ -47,7 +48,7 @@ def limits_at_width(
     if not members:
         return []
     named = earlier.together(settings.training, data, model, members)
-    options = {"at": settings.at, "limits": settings.wide_samples} | measured
+    options: dict[str, Any] = {"at": settings.at, "limits": settings.wide_samples} | measured
     options |= {"probes": settings.probes, "steps": settings.steps}
     return [networks.call(Measured(named, "limits", **options), "limits at full width")]
 
