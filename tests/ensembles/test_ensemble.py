@@ -223,3 +223,21 @@ def test_mapping_stacks_whatever_structure_is_returned(size: int, batched: bool)
     product, rest = map_members(function, (0, None), ({"x": each}, shared), size, batched=batched)
     torch.testing.assert_close(product, each @ shared)
     torch.testing.assert_close(rest["sum"], each + shared)
+
+
+@both
+@pytest.mark.parametrize("name", ["residual-orthogonal", "residual-bn", "resnet"])
+def test_selected_members_compute_what_they_did(name: str, backend: str) -> None:
+    _, ensemble = three(name, backend)
+    some = ensemble.selected([2, 0])
+    images = any(parameter.ndim == 5 for parameter in ensemble.parameters.values())
+    first = next(iter(ensemble.parameters.values()))
+    x = noise(4, first.shape[2], 8, 8) if images else noise(4, first.shape[2])
+    expected = ensemble(x)[[2, 0]]
+    torch.testing.assert_close(some(x), expected)
+    some.rows.zero_()
+    torch.testing.assert_close(ensemble(x)[[2, 0]], expected)  # copies, not views
+    torch.testing.assert_close(ensemble.selected([1], rows=2 * ensemble.rows).rows, 2 * ensemble.rows[1:2])
+    single = ensemble.selected([1], dtype=torch.float32)
+    assert single(x.float()).dtype == torch.float32
+    assert next(ensemble.skeleton.parameters()).dtype == torch.float64

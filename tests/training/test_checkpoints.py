@@ -19,7 +19,7 @@ from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.randomness import torch_generator
 from skiplab.training import History, Plan, train
 from skiplab.training.augmentation import CropAndFlip
-from skiplab.training.checkpoints import Checkpoints
+from skiplab.training.checkpoints import Checkpoints, Snapshots
 from skiplab.training.loop import Callback
 from skiplab.training.optimisers import SGD, Adam
 from skiplab.training.regularisers import bias_targets
@@ -195,3 +195,18 @@ def test_saving_takes_at_most_a_twentieth_of_the_time(
     assert not checkpoints.due()
     now[0] += 1
     assert checkpoints.due()
+
+
+def test_snapshots_are_copies_and_outlive_the_process(tmp_path: Path) -> None:
+    rows = torch.randn(2, 3, generator=torch_generator("rows"))
+    before = rows.clone()
+    kept = Snapshots(tmp_path / "not yet")
+    kept.keep(3, rows)
+    rows.zero_()
+    torch.testing.assert_close(kept.rows(3), before)
+    torch.testing.assert_close(Snapshots(tmp_path / "not yet").rows(3), before)
+    in_memory = Snapshots(None)
+    in_memory.keep(0, before)
+    torch.testing.assert_close(in_memory.rows(0), before)
+    with pytest.raises(KeyError):
+        in_memory.rows(1)
