@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from skiplab.benchmarks import BENCHMARKS, harness, measure
 from skiplab.benchmarks.harness import Case, interleave
+from skiplab.benchmarks.hessian import Size
 from skiplab.checks import Refused
 
 
@@ -73,3 +76,26 @@ def test_training_measures_ours_first_against_the_others(monkeypatch: pytest.Mon
     assert rows[0].ratio == 1.0
     assert all(row.seconds is not None and row.seconds > 0 for row in rows)
     assert rows[0].note == "2 networks, one epoch of 20 samples"
+
+
+def test_hessians_are_measured_at_two_sizes_and_absent_peers_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    small = Size(inputs=5, width=4, depth=2, samples=20, probes=2, steps=3, first_layer=False)
+    monkeypatch.setattr("skiplab.benchmarks.hessian.SMALL", small)
+    monkeypatch.setattr("skiplab.benchmarks.hessian.LARGE", replace(small, first_layer=True, probes=1))
+    for module in ("pyhessian", "curvlinops", "hessian_eigenthings", "hessian_eigenthings.hvp_operator"):
+        monkeypatch.setitem(sys.modules, module, None)
+    rows = measure("hessian", rounds=3)
+    assert [(row.benchmark, row.what) for row in rows] == [
+        ("hessian", "skiplab"),
+        ("hessian", "PyHessian"),
+        ("hessian", "curvlinops"),
+        ("hessian", "hessian-eigenthings"),
+        ("hessian, large", "skiplab"),
+        ("hessian, large", "PyHessian"),
+    ]
+    # 4·4 + 4 hidden and 10·4 + 10 output parameters; with the first layer 5·4 + 4 more.
+    assert rows[0].note == "2 probes × 3 steps, 70 parameters, 20 samples"
+    assert rows[4].note == "1 probes × 3 steps, 94 parameters, 20 samples"
+    assert all(row.note.startswith("skipped: ") and row.seconds is None for row in (*rows[1:4], rows[5]))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from skiplab.checks import Refused
-from skiplab.linear_algebra import dense_bytes, dense_matrix, exact, exact_eigenvalues
+from skiplab.linear_algebra import dense_bytes, dense_matrix, exact, exact_eigenvalues, matrix_eigenvalues
 
 
 @pytest.mark.parametrize("columns", [None, 1, 7, 100])
@@ -51,3 +51,16 @@ def test_a_matrix_beyond_memory_is_refused_before_any_product(monkeypatch):
     with pytest.raises(Refused, match=r"takes 9\.6 GB, and 1\.0 GB are free"):
         dense_matrix(lambda v: pytest.fail("multiplied"), 20_000)
     assert dense_bytes(20_000) == 3 * 8 * 20_000**2
+
+
+def test_rows_of_zeros_are_eigenvalues_zero(generator, with_eigenvalues):
+    inner = torch.tensor([-3.0, -0.5, 0.0, 2.0, 7.0], dtype=torch.float64)
+    matrix = torch.zeros(2, 8, 8, dtype=torch.float64)
+    places = torch.tensor([0, 2, 3, 5, 7])
+    matrix[0, places[:, None], places] = with_eigenvalues(inner)
+    matrix[1, 0, 1] = matrix[1, 1, 0] = 1.0  # a diagonal of zeros whose rows are not
+    found = matrix_eigenvalues(matrix)
+    expected = torch.cat([inner, torch.zeros(3, dtype=torch.float64)]).sort().values
+    torch.testing.assert_close(found[0], expected, rtol=0, atol=1e-14)
+    assert found[1].tolist() == [-1.0] + [0.0] * 6 + [1.0]
+    assert (found[0] == 0).sum() >= 3

@@ -2,7 +2,13 @@
 
 from skiplab.linear_algebra.deflation import deflated, orthonormal, project_out
 from skiplab.linear_algebra.density import Density, spectral_density
-from skiplab.linear_algebra.exact import dense_bytes, dense_matrix, exact_eigenvalues
+from skiplab.linear_algebra.exact import (
+    dense_bytes,
+    dense_matrix,
+    exact_eigenvalues,
+    matrix_eigenvalues,
+    require_room,
+)
 from skiplab.linear_algebra.extremes import Extremes, extreme_eigenvalues
 from skiplab.linear_algebra.lanczos import Tridiagonal, extend, join, lanczos
 from skiplab.linear_algebra.memory import Plan, available_bytes, lanczos_bytes, plan
@@ -34,11 +40,13 @@ __all__ = [
     "lanczos",
     "lanczos_bytes",
     "mass_limits",
+    "matrix_eigenvalues",
     "moments_of",
     "orthonormal",
     "plan",
     "probes",
     "project_out",
+    "require_room",
     "spectral_density",
     "stochastic_moments",
     "traces",

@@ -16,6 +16,7 @@ from skiplab.checks import at_least, require
 from skiplab.linear_algebra.operators import stderr
 
 WIDTH_SHARE = 0.01  # chosen by us: features a hundredth of the spectrum apart stay apart
+KERNELS = 1 << 22  # numbers that kernels take at a time
 MARGIN = 4.0  # widths beyond the outermost nodes, which keeps all but 6e-5 of a kernel's mass on the grid
 
 
@@ -56,9 +57,12 @@ def spectral_density(
     require(grid.ndim == 1, f"grid has shape {tuple(grid.shape)}; give one axis of points.")
     grid = grid.to(nodes)
     samples = nodes.new_zeros((*nodes.shape[:-1], len(grid)))
-    # One node of every probe at a time: all kernels at once would take m times the memory of the answer.
-    for node, weight in zip(nodes.unbind(-1), weights.unbind(-1), strict=True):
-        distance = (grid - node[..., None]) / width
-        samples += weight[..., None] * torch.exp(-0.5 * distance.square())
+    # Some nodes of every probe at a time: all kernels at once would take m times the memory of the answer, and one
+    # at a time as many small steps as there are nodes.
+    some = max(1, KERNELS // max(samples.numel(), 1))
+    for node, weight in zip(nodes.split(some, -1), weights.split(some, -1), strict=True):
+        distance = (grid[:, None] - node[..., None, :]).div_(width)
+        kernels = distance.square_().mul_(-0.5).exp_()
+        samples += (kernels @ weight.to(kernels)[..., None])[..., 0]
     samples /= width * math.sqrt(2 * math.pi)
     return Density(grid, samples.mean(-2), stderr(samples, -2), width)

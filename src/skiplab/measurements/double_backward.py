@@ -25,6 +25,7 @@ from skiplab.checks import Refused, require
 from skiplab.ensembles import Subject
 from skiplab.ensembles.subject import Batch, call_on_input, target_of
 from skiplab.measurements.output_loss import output_loss
+from skiplab.measurements.recording import Unsupported
 
 
 class DoubleBackward:
@@ -47,6 +48,10 @@ class DoubleBackward:
     def forget(self) -> None:
         """Keep no graph from now on; each product computes it again."""
         self._graph, self._keep = None, False
+
+    def matrix(self, room: int) -> Tensor:
+        """There is no faster way than products here."""
+        raise Unsupported("a network that was not recorded")
 
     def product(self, vectors: Tensor) -> Tensor:
         """Multiply vectors (L, P): one for each member, or any number for a single network."""

@@ -19,6 +19,7 @@ from skiplab.ensembles import Subject
 from skiplab.ensembles.subject import Batch, target_of
 from skiplab.measurements.output_loss import OutputLoss, output_loss
 from skiplab.measurements.recording import Step, Tape, Unsupported
+from skiplab.measurements.unit_sweeps import Pass, unit_matrix
 from skiplab.measurements.workspace import Held, Workspace
 
 Slots = dict[int, Tensor]
@@ -103,6 +104,18 @@ class ForwardMode:
             turned.discard(step.output)
             directions.discard(step.output)
         return turned
+
+    def matrix(self, room: int) -> Tensor:
+        """The whole matrix (P, P) of a single network, in float64, where ``unit_sweeps`` has a way to it."""
+        if self._subject.size != 1:
+            raise Unsupported("several networks at once")
+        state = self._current()
+        gradients = {} if self._gauss_newton else state.gradients
+        shapes = [self._subject.parameters[name].shape[1:] for name in self._names]
+        network = Pass(
+            self._steps, self._active, self._tape.output, state.values, state.aux, gradients, state.head
+        )
+        return unit_matrix(network, self._tape.leaves, self._names, shapes, room)
 
     def nbytes(self) -> int:
         """Memory that the members' values take; the directions of a vector take about as much as one member's."""

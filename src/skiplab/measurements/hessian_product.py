@@ -22,6 +22,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from skiplab import linear_algebra as la
 from skiplab.checks import Refused, at_least, near, one_of, require
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batch_size, batches_of
@@ -29,7 +30,9 @@ from skiplab.measurements.double_backward import DoubleBackward, first_derivativ
 from skiplab.measurements.forward_mode import ForwardMode
 from skiplab.measurements.output_loss import mass, reduction, require_likelihood
 from skiplab.measurements.recording import Unsupported
+from skiplab.measurements.unit_sweeps import ON_CPU, ON_GPU
 from skiplab.measurements.workspace import Workspace
+from skiplab.randomness import torch_generator
 
 KINDS = ("hessian", "gauss_newton", "fisher")
 # On a CPU: what is kept of the networks' passes in all, and what one pass of vectors may take besides (more than
@@ -47,6 +50,12 @@ class Route(Protocol):
 
     def nbytes(self) -> int:
         """Memory of what is kept between products."""
+
+    def matrix(self, room: int) -> Tensor:
+        """The whole matrix (P, P) of a single network faster than by products, or Unsupported.
+
+        ``room`` is about how many bytes may be used on the way.
+        """
 
     def forget(self) -> None:
         """Keep nothing between products from now on."""
@@ -143,6 +152,35 @@ class HessianProduct:
                 answer[members, start : start + step] += weight * found
         return answer.to(device=vectors.device, dtype=vectors.dtype)
 
+    def matrix(self) -> Tensor:
+        """The matrices themselves, (E, P, P) in float64.
+
+        A single network of linear layers takes a sweep a unit (``unit_sweeps``), if the result multiplies a random
+        vector as the operator does; anything else a product a column.
+        """
+        la.require_room(self.dimension, self.size, self.device)
+        if self.size == 1:
+            try:
+                return self._matrix_by_units()[None]
+            except Unsupported:
+                pass
+        return la.dense_matrix(self, self.dimension, lead=(self.size,), dtype=self.dtype, device=self.device)
+
+    def _matrix_by_units(self) -> Tensor:
+        room = ON_CPU
+        if self.device.type == "cuda":  # a fixed number where there is enough, for the same sums on every run
+            room = min(ON_GPU, la.available_bytes(self.device) // 8)
+        (_, weight, first), *rest = self._parts
+        matrix = first.matrix(room)
+        if weight != 1:
+            matrix *= weight
+        for _, weight, route in rest:
+            matrix.add_(route.matrix(room), alpha=weight)
+        vector = la.probes((), 1, self.dimension, torch_generator("matrix check")).to(self.device)
+        if not _close((vector @ matrix).to(self.dtype), self(vector[None].to(self.dtype))[0]):
+            raise Unsupported("samples that mix")
+        return matrix
+
     def _prepare(self, subject: Subject, batches: list[Batch], weights: list[float], together: int) -> int:
         """Find a route for each group of members and each batch; return the memory that the largest keeps.
 
@@ -200,7 +238,7 @@ class HessianProduct:
     def _budget(self, on_cpu: int, part: int) -> int:
         if self.device.type != "cuda":
             return on_cpu
-        return torch.cuda.mem_get_info(self.device)[0] // part
+        return la.available_bytes(self.device) // part
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
 from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters, some_members
 from skiplab.measurements.moment_mixture import fit_mixture
+from skiplab.measurements.outliers import Rest
 from skiplab.randomness import torch_generator
 
 METHODS = ("auto", "exact", "lanczos", "moments")
@@ -86,6 +87,7 @@ class _Settings:
     steps: int
     max_steps: int
     tolerance: float
+    deflate: int
     seed: int
     memory: int | None
     tell: Callable[[str], None]
@@ -124,6 +126,7 @@ def hessian_spectrum(
     steps: int = 80,
     max_steps: int = 320,
     tolerance: float = 0.02,
+    deflate: int = 0,
     seed: int = 0,
     memory: int | None = None,
     tell: Callable[[str], None] = lambda text: None,
@@ -132,6 +135,11 @@ def hessian_spectrum(
 
     ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|. ``blocks`` adds the spectrum of each
     layer's own block. ``memory`` (bytes) bounds what Lanczos keeps; ``tell`` hears of it beforehand.
+
+    ``deflate`` takes so many eigenvalues of largest |λ| out exactly before ``lanczos`` or ``moments`` probe the rest.
+    On trained nets of 1,594 parameters (10 probes × 80 steps) 10 outliers cut the error of the second moment 6- to
+    80-fold, from 15 % of it to between 2 % and .2 %, and 30 cut it 20- to 280-fold. The limits at ±1e-3 became 5 to
+    15 % narrower, which the same time spent on further steps does as well: hence the default 0.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> spectrum.degenerate, spectrum.degenerate_low, spectrum.degenerate_high, spectrum.resolved
@@ -146,7 +154,14 @@ def hessian_spectrum(
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     given = list(batches_of(batches))
     names = chosen_parameters(subject, parameters)
-    settings = _Settings(threshold, relative, probes, steps, max_steps, tolerance, seed, memory, tell)
+    at_least("deflate", deflate, 0)
+    require(
+        deflate == 0 or method in ("lanczos", "moments"),
+        f"deflate is {deflate}, but method {method!r} probes nothing or may not; choose 'lanczos' or 'moments'.",
+    )
+    settings = _Settings(
+        threshold, relative, probes, steps, max_steps, tolerance, deflate, seed, memory, tell
+    )
     found = _spectrum(subject, given, names, kind, method, settings)
     if not blocks:
         return found
@@ -205,9 +220,7 @@ def _exact_fits(dimension: int, members: int, device: torch.device) -> bool:
 
 
 def _exact(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
-    eigenvalues = la.exact_eigenvalues(
-        product, product.dimension, lead=(product.size,), dtype=product.dtype, device=product.device
-    )
+    eigenvalues = la.matrix_eigenvalues(product.matrix())
     t = _threshold(eigenvalues.abs().amax(-1), settings)
     values = {
         "negative": (eigenvalues < -t[:, None]).double().mean(-1),
@@ -223,24 +236,21 @@ def _exact(product: HessianProduct, members: slice, settings: _Settings) -> _Rul
 
 
 def _lanczos(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
-    most = min(settings.max_steps, product.dimension)
-    start = _start(product, members, settings)
+    most = min(settings.max_steps, product.dimension - settings.deflate)
+    rest = _without_outliers(product, members, settings)
     planned = la.plan(
         product.size, settings.probes, product.dimension, most, budget=settings.memory, device=product.device
     )
-    rounding = ROUNDING[product.dtype]
     parts = []
     for _, columns in planned.slices():
-        state = la.lanczos(product, start[:, columns], min(settings.steps, most), keep_basis=True)
-        while state.steps < most and not bool(_is_tight(state, settings, rounding).all()):
-            state = la.extend(state, product, min(state.steps, most - state.steps))
+        state = la.lanczos(rest.product, rest.start[:, columns], min(settings.steps, most), keep_basis=True)
+        while state.steps < most and not bool(_is_tight(state, rest, settings).all()):
+            state = la.extend(state, rest.product, min(state.steps, most - state.steps))
         parts.append(state.without_basis())
     tridiagonal = la.join(parts)
     rule = la.gauss(tridiagonal)
-    t = _threshold(_largest(rule), settings)
-    point = t[:, None].expand(rule.nodes.shape[:-1])
-    left_low, left_high = la.mass_limits(tridiagonal, -point, rounding=rounding)
-    right_low, right_high = la.mass_limits(tridiagonal, point, rounding=rounding)
+    t = _threshold(rest.largest(rule), settings)
+    (left_low, left_high), (right_low, right_high) = rest.limits(tridiagonal, t)
     limits = {
         "negative": (left_low, left_high),
         "positive": (1 - right_high, 1 - right_low),
@@ -253,7 +263,8 @@ def _lanczos(product: HessianProduct, members: slice, settings: _Settings) -> _R
         lows[name] = (low.mean(-1) - _noise(low, product.dimension)).clamp(0, 1)
         highs[name] = (high.mean(-1) + _noise(high, product.dimension)).clamp(0, 1)
     gaps = torch.maximum((left_high - left_low).mean(-1), (right_high - right_low).mean(-1))
-    powers = torch.stack([(rule.weights * rule.nodes.pow(j)).sum(-1).mean(-1) for j in range(1, 5)], -1)
+    nodes, weights = rest.joined(rule)
+    powers = torch.stack([(weights * nodes.pow(j)).sum(-1).mean(-1) for j in range(1, 5)], -1)
     return _Rule(
         t,
         {name: middle.mean(-1) for name, middle in middles.items()},
@@ -261,19 +272,22 @@ def _lanczos(product: HessianProduct, members: slice, settings: _Settings) -> _R
         lows,
         highs,
         gaps <= settings.tolerance,
-        rule.nodes,
-        rule.weights,
+        nodes,
+        weights,
         powers,
         tridiagonal.steps,
     )
 
 
 def _by_moments(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
-    start = _start(product, members, settings)
-    found = la.moments_of(product, start)
+    rest = _without_outliers(product, members, settings)
+    found = la.moments_of(rest.product, rest.start).samples
     # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
-    short = la.gauss(la.lanczos(product, start[:, :1], min(30, product.dimension)))
-    t = _threshold(_largest(short), settings)
+    steps = min(30, product.dimension - settings.deflate)
+    short = la.gauss(la.lanczos(rest.product, rest.start[:, :1], steps))
+    t = _threshold(rest.largest(short), settings)
+    sums = torch.stack([rest.values.pow(j).sum(-1) for j in range(1, 5)], -1) / product.dimension
+    every = sums[:, None] + rest.share * found
 
     def fractions(moments: Tensor, point: float) -> list[float]:
         mixture = fit_mixture(moments.tolist())
@@ -281,8 +295,8 @@ def _by_moments(product: HessianProduct, members: slice, settings: _Settings) ->
         return [1 - negative - positive, negative, positive]
 
     values, errors = [], []
-    for mean, samples, point in zip(found.mean, found.samples, t.tolist(), strict=True):
-        values.append(fractions(mean, point))
+    for samples, point in zip(every, t.tolist(), strict=True):
+        values.append(fractions(samples.mean(0), point))
         # Jackknife: the fit is not linear in the moments, so their standard errors do not carry over.
         left_out = (
             [(samples.sum(0) - each) / (len(samples) - 1) for each in samples] if len(samples) > 1 else []
@@ -293,6 +307,7 @@ def _by_moments(product: HessianProduct, members: slice, settings: _Settings) ->
     value = torch.tensor(values, dtype=torch.float64, device=t.device).unbind(-1)
     error = torch.tensor(errors, dtype=torch.float64, device=t.device).unbind(-1)
     half = [_quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
+    nodes, weights = rest.joined(short)
     return _Rule(
         t,
         dict(zip(FRACTIONS, value, strict=True)),
@@ -300,9 +315,9 @@ def _by_moments(product: HessianProduct, members: slice, settings: _Settings) ->
         {name: (v - h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
         {name: (v + h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
         torch.zeros_like(t, dtype=torch.bool),
-        short.nodes,
-        short.weights,
-        found.mean,
+        nodes,
+        weights,
+        every.mean(1),
         2,
     )
 
@@ -325,18 +340,19 @@ def _threshold(largest: Tensor, settings: _Settings) -> Tensor:
     return settings.threshold * largest.double()
 
 
-def _largest(rule: la.Gauss) -> Tensor:
-    return rule.nodes.abs().amax((-1, -2))
-
-
-def _is_tight(state: la.Tridiagonal, settings: _Settings, rounding: float) -> Tensor:
+def _is_tight(state: la.Tridiagonal, rest: Rest, settings: _Settings) -> Tensor:
     """Whether the limits at ±t are closer than the tolerance, for each member."""
-    t = _threshold(_largest(la.gauss(state)), settings)[:, None].expand(state.diagonal.shape[:-1])
-    gaps = []
-    for point in (-t, t):
-        low, high = la.mass_limits(state, point, rounding=rounding)
-        gaps.append((high - low).mean(-1))
+    t = _threshold(rest.largest(la.gauss(state)), settings)
+    gaps = [(high - low).mean(-1) for low, high in rest.limits(state, t)]
     return torch.maximum(*gaps) <= settings.tolerance
+
+
+def _without_outliers(product: HessianProduct, members: slice, settings: _Settings) -> Rest:
+    start = _start(product, members, settings)
+    if not settings.deflate:
+        return Rest.all_of(product, start, ROUNDING[product.dtype])
+    draw = torch_generator(settings.seed, "outliers", members.start)
+    return Rest.without_outliers(product, start, ROUNDING[product.dtype], settings.deflate, draw)
 
 
 def _stderr(samples: Tensor, dimension: int) -> Tensor:
