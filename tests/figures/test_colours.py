@@ -56,6 +56,15 @@ def test_folding_lightens_step_by_step() -> None:
     assert all(re.fullmatch(r"#(..)\1\1", grey) for grey in greys)
 
 
+def test_correlated_skips_lighten_with_tau() -> None:
+    greys = [colour_of(f"tau-{tau:g}") for tau in (0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)]
+    levels = [int(grey[1:3], 16) for grey in greys]
+    assert colour_of("dense-orthogonal") == greys[0]
+    assert all(right - left > 12 for left, right in itertools.pairwise(levels))
+    assert all(re.fullmatch(r"#(..)\1\1", grey) for grey in greys)
+    assert colour_of("tau-1e-05") != colour_of("tau-1")
+
+
 def test_an_unknown_name_has_its_own_lasting_colour() -> None:
     assert colour_of("my block") == colour_of("my block") == colour_of("My-Block")
     assert re.fullmatch(r"#[0-9A-F]{6}", colour_of("my block"))
@@ -69,6 +78,7 @@ def test_an_unknown_name_has_its_own_lasting_colour() -> None:
         ("bias_symm_break", "BiasSymmBreak"),
         ("bias-symm-break-bn", "BiasSymmBreak + BN"),
         ("folded-32", "Folded to 32"),
+        ("tau-0.05", "τ = 0.05"),
         ("my_block", "My block"),
     ],
 )

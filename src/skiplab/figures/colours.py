@@ -46,6 +46,8 @@ _LABELS = {
 }
 _FOLDED = re.compile(r"folded[-_ ]?(\d+)")
 _FULL_WIDTH = 128  # the papers fold 128 → 64 → … → 1
+_TAU = re.compile(r"tau-(\d*\.?\d+(?:e-?\d+)?)")
+_LIGHTEST_TAU = 0.5
 
 
 def colour_of(name: str) -> str:
@@ -55,7 +57,9 @@ def colour_of(name: str) -> str:
     if key in _COLOURS:
         return _COLOURS[key]
     if folded := _FOLDED.fullmatch(key):
-        return _grey(int(folded[1]))
+        return _grey(_folding(int(folded[1])))
+    if tau := _TAU.fullmatch(key):
+        return _grey(_correlating(float(tau[1])))
     if key.endswith("-bn"):
         # Batch normalisation changes a network's training, not its family: the same hue, darker.
         return _darker(colour_of(key.removesuffix("-bn")))
@@ -69,6 +73,8 @@ def label_of(name: str) -> str:
         return _LABELS[key]
     if folded := _FOLDED.fullmatch(key):
         return f"Folded to {folded[1]}"
+    if tau := _TAU.fullmatch(key):
+        return f"τ = {float(tau[1]):g}"
     if key.endswith("-bn"):
         return f"{label_of(key.removesuffix('-bn'))} + BN"
     words = name.replace("_", " ").strip()
@@ -79,10 +85,19 @@ def _key(name: str) -> str:
     return name.strip().lower().replace("_", "-").replace(" ", "-")
 
 
-def _grey(width: int) -> str:
+def _folding(width: int) -> float:
     # Folding halves the number of orthogonal columns, so equal steps in log₂ get equal steps in lightness.
-    share = min(math.log2(max(width, 1)) / math.log2(_FULL_WIDTH), 1.0)
-    level = round(0xC4 - share * (0xC4 - 0x11))
+    return 1 - min(math.log2(max(width, 1)) / math.log2(_FULL_WIDTH), 1.0)
+
+
+def _correlating(tau: float) -> float:
+    # τ = 0 is orthogonal; the values in use, .01 to .5, differ by factors, so their steps are nearly in log τ.
+    return min(math.log1p(100 * tau) / math.log1p(100 * _LIGHTEST_TAU), 1.0)
+
+
+def _grey(share: float) -> str:
+    """From the dense orthogonal matrix's black (0) to the lightest grey (1)."""
+    level = round(0x11 + share * (0xC4 - 0x11))
     return f"#{level:02X}{level:02X}{level:02X}"
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from skiplab.checks import TimeIsUp
+from skiplab.checks import Refused, TimeIsUp
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.trial import Bench
@@ -133,3 +133,8 @@ def test_tables_of_the_earlier_papers_trials_are_wide() -> None:
     frame = joined([plain, narrow])
     assert frame.groupby("part", observed=True).size().to_dict() == {"narrow": 6, "wide": 6}
     assert set(joined([plain])["part"]) == {"wide"}
+
+
+def test_epochs_after_the_end_are_refused() -> None:
+    with pytest.raises(Refused, match="epoch 3 is to be measured, but training ends at 2"):
+        train_and_measure.function(settings(at=(0, 3)), Bench())

@@ -1,7 +1,21 @@
 """Orhan & Pitkow (2018), Skip Connections Eliminate Singularities."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.orhan2018 import figure_1, figure_2
+from skiplab.studies.orhan2018 import (
+    figure_1,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_s1,
+    figure_s2,
+    figure_s3,
+    figure_s6,
+    figure_s7,
+)
 
 PAPER = Paper(
     id="orhan2018",
@@ -10,4 +24,18 @@ PAPER = Paper(
     year=2018,
     explains="Skip connections remove the singularities at which a network's loss becomes degenerate.",
 )
-STUDIES = (figure_1.STUDY, figure_2.STUDY)
+STUDIES = (
+    figure_1.STUDY,
+    figure_2.STUDY,
+    figure_3.STUDY,
+    figure_4.STUDY,
+    figure_5.STUDY,
+    figure_6.STUDY,
+    figure_7.STUDY,
+    figure_8.STUDY,
+    figure_s1.STUDY,
+    figure_s2.STUDY,
+    figure_s3.STUDY,
+    figure_s6.STUDY,
+    figure_s7.STUDY,
+)

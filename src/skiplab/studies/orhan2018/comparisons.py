@@ -24,19 +24,31 @@ if TYPE_CHECKING:
 
 def narrow_runs(
     settings: CurvatureSettings, found: pd.DataFrame, data: str, model: str, **measured: Any
-) -> list[Call]:
-    """Name the measured runs of a model's narrow networks: one trial at its best gain, one at each other gain."""
+) -> Call:
+    """Name the measured runs of a model's narrow networks: most at its best gain, some at each other gain.
+
+    One trial for all gains: on a GPU fifty such networks take no longer than five.
+    """
     best = searches.best_gain(networks.part(found, "narrow"), data, model)
-    calls = []
+    members = [Member(seed, gain) for gain, seed in seeds_at_gains(settings, [best])]
+    return measured_narrow(settings, data, model, members, **measured)
+
+
+def seeds_at_gains(settings: CurvatureSettings, best: Sequence[float]) -> Iterator[tuple[float, int]]:
+    """Yield (gain, seed): ``narrow_runs`` seeds at the best gains, ``other_runs`` at each other one."""
     for gain in settings.gains:
-        runs = settings.narrow_runs if gain == best else settings.other_runs
-        members = [Member(seed, gain) for seed in earlier.final_seeds(settings.seed, runs)]
-        if members:
-            named = earlier.together(settings.narrow_training, data, model, members)
-            options: dict[str, Any] = {"at": settings.at, "exact": settings.samples}
-            options |= {"units": settings.samples} | measured
-            calls.append(networks.call(Measured(named, "narrow", **options), f"narrow, gain {gain:.3g}"))
-    return calls
+        runs = settings.narrow_runs if gain in best else settings.other_runs
+        for seed in earlier.final_seeds(settings.seed, runs):
+            yield gain, seed
+
+
+def measured_narrow(
+    settings: CurvatureSettings, data: str, model: str, members: Sequence[Member], **measured: Any
+) -> Call:
+    """Name the trial that trains these narrow networks and finds their exact spectra."""
+    named = earlier.together(settings.narrow_training, data, model, members)
+    options: dict[str, Any] = {"at": settings.at, "exact": settings.samples, "units": settings.samples}
+    return networks.call(Measured(named, "narrow", **options | measured))
 
 
 def limits_at_width(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.checks import require
 from skiplab.reproduction.trial import Bench, Call, trial
 from skiplab.studies.orhan2017 import networks as earlier
 from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training
@@ -120,6 +121,8 @@ def train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
     from skiplab.studies.orhan2018.measuring import measure
     from skiplab.training.checkpoints import Snapshots
 
+    ends, last = settings.networks.training.epochs, max(settings.at, default=0)
+    require(last <= ends, f"epoch {last} is to be measured, but training ends at {ends}; set `at` within it.")
     kept = Snapshots(bench.checkpoints)
 
     def watch(ensemble: Ensemble, epoch: int) -> None:
@@ -140,10 +143,13 @@ def chosen(rows: Rows, count: int, extremes: int) -> list[int]:
     """Members to measure: all, or the best and then the worst by accuracy averaged over epochs."""
     if not extremes:
         return list(range(count))
+    from numpy import float32
+
     sums = [0.0] * count
     for row in rows:
         if row["quantity"] == "accuracy":
-            sums[row["member"]] += row["value"]
+            # As the table stores it: whoever reads the table must come to the same choice, near-ties included.
+            sums[row["member"]] += float(float32(row["value"]))
     order = sorted(range(count), key=lambda member: (-sums[member], member))
     return list(dict.fromkeys([*order[:extremes], *order[-extremes:]]))
 

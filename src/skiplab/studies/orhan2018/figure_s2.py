@@ -1,0 +1,79 @@
+"""Figure S2: the best and the worst of 400 small networks, all of whose eigenvalues are known exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction.study import Study
+from skiplab.studies.orhan2018 import best_and_worst, figure_4
+from skiplab.studies.orhan2018.best_and_worst import Settings, claim
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = {
+    "accuracy": "training\naccuracy",
+    "test_accuracy": "test\naccuracy",
+    "negative": "negative\nfraction",
+    "degenerate": "degenerate\nfraction",
+    "norm": "mean\nnorm",
+}
+SHAPE: dict[str, Any] = {"narrow_depth": 10, "wide_runs": 0, "test": True}
+
+
+def figure(frame: pd.DataFrame, settings: Settings) -> Any:
+    """Draw the paper's five panels, a row for each gain."""
+    from skiplab.studies.orhan2018.group_panels import panels
+
+    return panels(frame, settings, COLUMNS)
+
+
+STUDY = Study(
+    id="orhan2018/figure-S2",
+    item="Figure S2",
+    title="Among 400 small plain networks the best are less degenerate, by exact eigenvalues",
+    caption=(
+        "The best and the worst of many 10-layer plain networks by training accuracy, means with 95 % intervals: "
+        "(a) training and (b) test accuracy, fractions of eigenvalues of the Hessian with (c) λ < −.001 and (d) "
+        "|λ| < .001, (e) mean norm of the incoming weights of hidden units. All spectra are exact (4,852 parameters; "
+        "quick: 1,092), of the loss over the first 2,000 training images (quick: 500)."
+    ),
+    settings={
+        "smoke": Settings(**figure_4.SMOKE | SHAPE | {"narrow_depth": 3}),
+        "quick": Settings(**figure_4.QUICK | SHAPE | {"runs": 100, "other_runs": 100, "extremes": 10}),
+        "paper": Settings(**SHAPE, runs=400, other_runs=400, extremes=40),
+    },
+    stages=(best_and_worst.search, best_and_worst.decide),
+    table=best_and_worst.table,
+    figure=figure,
+    claims=(
+        claim(
+            "best-less-degenerate",
+            "Better performing networks have a smaller fraction of degenerate eigenvalues.",
+            "degenerate",
+            "worst",
+            "fraction",
+        ),
+        claim(
+            "best-more-negative",
+            "Better performing networks have a larger fraction of negative eigenvalues.",
+            "negative",
+            "best",
+            "fraction",
+        ),
+        claim(
+            "best-larger-norms",
+            "Better performing networks have larger mean norms of incoming weights.",
+            "norm",
+            "best",
+            "norm",
+        ),
+    ),
+    cost={"quick": 40, "paper": 450},
+    paper_device="one H200",
+    choices=(
+        "The 4,852 parameters follow from 20 classes and 128 inputs; ours are the first 128 principal components.",
+        "|λ| < .001 counts as degenerate, λ < −.001 as negative; test accuracy is at the epochs of the spectra.",
+        *best_and_worst.RANKING,
+    ),
+)

@@ -1,0 +1,185 @@
+"""Panels of spectra over training: fractions, one network's eigenvalues, and limits at the paper's width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from skiplab.studies.orhan2017 import searches
+from skiplab.studies.orhan2017.drawing import best_curves
+from skiplab.studies.orhan2018 import networks
+from skiplab.studies.orhan2018.drawing import TITLES, over_epochs, runs_at
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from skiplab.studies.orhan2018.spectra_over_training import Settings
+
+DEGENERATE, NEGATIVE = r"fraction with $|\lambda|<10^{-3}$", r"fraction with $\lambda<-10^{-3}$"
+THRESHOLD = 1e-3
+INK, SHADE = "#444444", "#EFEFEF"
+
+
+def panels(frame: pd.DataFrame, settings: Settings, models: Sequence[str]) -> Any:
+    """Two columns; three rows a data set, or two where nothing was measured at the paper's width."""
+    from skiplab.figures.style import new_figure, panel_letter
+
+    limits = networks.part(frame, "limits")
+    rows = 3 if len(limits) else 2
+    sets = len(settings.data)
+    figure, axes = new_figure(columns=2, rows=rows * sets, width=7.2, height=2.5 * rows * sets)
+    for number, data in enumerate(settings.data):
+        block = axes[rows * number : rows * (number + 1)]
+        _as_the_paper(list(block[:2].flat), frame, settings, data, models)
+        if rows == 3:
+            some = limits[limits["data"] == data]
+            by_model = {model: some[some["model"] == model] for model in models}
+            shape = f"{settings.depth}×{settings.width} units"
+            for ax, fraction, label in zip(
+                block[2], ("degenerate", "negative"), (DEGENERATE, NEGATIVE), strict=True
+            ):
+                limits_panel(ax, by_model, fraction)
+                ax.set(ylabel=label, title=f"{shape}: what is known (ours)")
+    for letter, ax in zip("abcdefghijkl", axes.flat, strict=False):
+        panel_letter(ax, letter)
+    return figure
+
+
+def _as_the_paper(
+    axes: Sequence[Any], frame: pd.DataFrame, settings: Settings, data: str, models: Sequence[str]
+) -> None:
+    from skiplab.figures.curves import learning_curves
+
+    wide, narrow = networks.part(frame, "wide"), at_best(frame, "narrow", data, models)
+    curves = {model: best_curves(wide, data, model, "identity") for model in models}
+    learning_curves(axes[0], range(1, settings.epochs + 1), curves)
+    axes[0].set(title=f"{TITLES.get(data, data)}, {settings.depth}×{settings.width} units")
+    axes[0].set(xlabel="epoch", ylabel="training accuracy")
+    shape = f"{settings.narrow_depth}×{settings.narrow} units"
+    spectra = {model: _eigenvalues(frame, data, model) for model in models}
+    exact = f"{shape}, exact ({max(map(len, spectra.values())):,} eigenvalues)"
+    fractions_panel(axes[1], narrow, "degenerate", DEGENERATE, title=exact)
+    fractions_panel(axes[2], narrow, "negative", NEGATIVE, title=exact)
+    spectrum_panel(axes[3], spectra)
+    axes[3].set_title(f"{shape}, exact, after epoch {settings.shown_epoch}")
+
+
+def at_best(frame: pd.DataFrame, part: str, data: str, models: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Rows of each model's networks in one role, at its best gain in that role."""
+    rows = networks.part(frame, part)
+    return {
+        model: searches.deciding(rows, data, model, searches.best_gain(rows, data, model)) for model in models
+    }
+
+
+def line_key(ax: Any, colours: Sequence[str], styles: Mapping[str, str]) -> None:
+    """A legend of colours by model and of line styles by what they mean."""
+    from skiplab.figures.colours import colour_of, label_of
+
+    for model in colours:
+        ax.plot([], [], color=colour_of(model), label=label_of(model))
+    for word, style in styles.items():
+        ax.plot([], [], color=INK, linestyle=style, label=word)
+    keyed = len(colours) + len(styles)
+    lines = ax.get_lines()[-keyed:]
+    ax.legend(lines, [line.get_label() for line in lines])
+
+
+def fractions_panel(
+    ax: Any,
+    rows_by_name: Mapping[str, pd.DataFrame],
+    quantity: str,
+    label: str,
+    *,
+    title: str = "",
+    layer: int = 0,
+    line: str = "-",
+) -> None:
+    """A quantity over training with dots at the measured epochs; ``line`` is the style of its lines."""
+    known = len(ax.get_lines())
+    over_epochs(ax, rows_by_name, quantity, label, layer=layer)
+    for drawn in ax.get_lines()[known:]:
+        drawn.set(marker="o", markersize=3, linestyle=line)
+    if title:
+        ax.set_title(title)
+
+
+def _eigenvalues(frame: pd.DataFrame, data: str, model: str) -> np.ndarray:
+    rows = networks.part(frame, "spectrum")
+    chosen = (rows["data"] == data) & (rows["model"] == model) & (rows["quantity"] == "eigenvalue")
+    return rows[chosen]["value"].to_numpy(dtype=float)
+
+
+def spectrum_panel(
+    ax: Any, eigenvalues: Mapping[str, np.ndarray], inner: float = 1e-4, bins: int = 4
+) -> None:
+    """Share of eigenvalues in bins that are equally wide on an axis logarithmic beyond ±``inner``.
+
+    ``bins`` is their number a decade. The band |λ| < 10⁻³ is shaded, and its ends are edges of bins.
+    """
+    import numpy as np
+
+    from skiplab.figures.colours import colour_of, label_of
+
+    # A network that diverged has no spectrum to show.
+    shown = {name: values for name, values in eigenvalues.items() if len(values)}
+    most = max((float(np.abs(values).max()) for values in shown.values()), default=THRESHOLD)
+    decades = max(int(np.ceil(np.log10(most / inner))), 2)
+    outer = inner * 10 ** (np.arange(decades * bins + 1) / bins)
+    # Symlog draws ±inner a decade from 0. An odd number of bins there puts 0 inside the middle one.
+    edges = np.concatenate([-outer[::-1], np.linspace(-inner, inner, 2 * bins)[1:-1], outer])
+    ax.axvspan(-THRESHOLD, THRESHOLD, color=SHADE, zorder=0)
+    for name, values in shown.items():
+        share = np.histogram(values, edges)[0] / len(values)
+        ax.stairs(share, edges, color=colour_of(name), fill=True, alpha=0.15)
+        ax.stairs(share, edges, color=colour_of(name), label=label_of(name), linewidth=1.1)
+    ax.set_xscale("symlog", linthresh=inner)
+    ticks = [10.0**power for power in range(-3, round(np.log10(outer[-1])) + 1, 2)]
+    ax.set_xticks([-tick for tick in reversed(ticks)] + [0] + ticks)
+    ax.minorticks_off()
+    lowest = min((float(values.min()) for values in shown.values()), default=0.0)
+    ax.set_xlim(2 * min(lowest, -10 * THRESHOLD), 2 * max(most, 10 * THRESHOLD))
+    # Zeros may outnumber any other bin a hundredfold; a square root keeps both visible and 0 at 0.
+    ax.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
+    ax.set_ylim(bottom=0)
+    ax.set_yticks([tick for tick in (0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1) if tick < ax.get_ylim()[1]])
+    ax.set(xlabel=r"eigenvalue $\lambda$", ylabel="share of eigenvalues a bin")
+
+
+def limits_panel(ax: Any, rows_by_name: Mapping[str, pd.DataFrame], fraction: str) -> None:
+    """Bars between the means over runs of the guaranteed limits, and dots where the paper's mixture puts each run."""
+    import numpy as np
+
+    from skiplab.figures.colours import colour_of
+
+    width, unresolved, spectra = 0.8 / len(rows_by_name), 0, 0
+    epochs: list[int] = []
+    for place, (name, rows) in enumerate(rows_by_name.items()):
+        if rows.empty:
+            continue
+        epochs, low = runs_at(rows, f"lanczos_{fraction}_low")
+        _, high = runs_at(rows, f"lanczos_{fraction}_high")
+        _, mixture = runs_at(rows, f"mixture_{fraction}")
+        _, resolved = runs_at(rows, "lanczos_resolved")
+        x = np.arange(len(epochs)) + (place - (len(rows_by_name) - 1) / 2) * width
+        bottom, top = low.mean(0), high.mean(0)
+        ax.bar(x, top - bottom, 0.9 * width, bottom, color=colour_of(name), alpha=0.3)
+        dots = {"s": 7, "color": colour_of(name), "edgecolor": INK, "linewidths": 0.4, "zorder": 3}
+        ax.scatter(np.broadcast_to(x, mixture.shape), mixture, **dots)
+        unresolved += int((resolved < 1).sum())
+        spectra += resolved.size
+    ax.set_xticks(range(len(epochs)), [str(epoch) for epoch in epochs])
+    ax.set_ylim(-0.03, 1.22)
+    ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    ax.grid(False, axis="x")
+    ax.set_xlabel("epoch")
+    ax.text(
+        0.01,
+        0.99,
+        f"bars: limits ({unresolved} of {spectra} unresolved); dots: paper's mixture",
+        transform=ax.transAxes,
+        va="top",
+        fontsize=7,
+        color=INK,
+    )

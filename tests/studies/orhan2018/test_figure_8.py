@@ -1,0 +1,90 @@
+"""Figure 8's trials and claims, on tables with numbers of our choosing."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.orhan2017 import networks as earlier
+from skiplab.studies.orhan2017.networks import Member
+from skiplab.studies.orhan2018 import figure_8
+
+TAUS = (0.0, 0.2, 0.4)
+SETTINGS = dataclasses.replace(figure_8.SMOKE, runs=6, gains=(1.0,), taus=TAUS, depth=5)
+
+
+def frame_of(accuracy: tuple[float, ...], slopes: tuple[float, ...]) -> pd.DataFrame:
+    """One accuracy and one slope of log gradient norms a τ; slopes > 0 shrink gradients on their way down."""
+    matrices = figure_8.train(SETTINGS, [])[0]
+    frames = [matrices.trial.function(matrices.settings, Bench())]
+    for tau, reached, slope in zip(TAUS, accuracy, slopes, strict=True):
+        members = [Member(seed, 1.0) for seed in (*range(6), 500)]
+        rows: list[dict[str, Any]] = []
+        for number, member in enumerate(members):
+            shift = (member.seed % 500) / 1000
+            common = {"member": number, "layer": 0}
+            rows.append(common | {"epoch": 1, "quantity": "accuracy", "value": reached + shift})
+            norms = np.exp((slope + shift) * np.arange(SETTINGS.depth))
+            rows += [
+                common | {"epoch": 0, "quantity": "gradient_norm", "layer": layer, "value": norm}
+                for layer, norm in enumerate(norms.tolist(), 1)
+            ]
+        skip = figure_8.skip_of(tau)
+        named = earlier.together(SETTINGS.training, "digits", "residual", members, skip=skip)
+        frames.append(earlier.table(named, rows, [False] * len(members)))
+    return figure_8.table(SETTINGS, [pd.concat(frames, ignore_index=True)])
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "slopes", "verdict"),
+    [
+        ((0.9, 0.7, 0.5), (0.0, 0.3, -0.5), "holds"),  # over four layers .3 is less than ln 10
+        ((0.5, 0.7, 0.9), (0.0, 0.8, 1.5), "contradicted"),
+    ],
+)
+def test_claims_follow_the_numbers(
+    accuracy: tuple[float, ...], slopes: tuple[float, ...], verdict: str
+) -> None:
+    rows = [
+        row for row in judge(figure_8.STUDY, frame_of(accuracy, slopes), SETTINGS, "quick") if row.headline
+    ]
+    assert [(row.claim, row.condition, row.verdict) for row in rows] == [
+        ("gradients-do-not-vanish", "tau-0.2, digits, best gains (1)", verdict),
+        ("gradients-do-not-vanish", "tau-0.4, digits, best gains (1)", verdict),
+        ("accuracy-falls-with-tau", "digits, best gains (1)", verdict),
+    ]
+    assert rows[0].statistic == pytest.approx(4 * (slopes[0] - slopes[1]), abs=1e-4)
+    assert rows[2].statistic == (1.0 if verdict == "holds" else 0.0)
+
+
+def test_every_tau_is_searched_and_decided_and_its_matrices_are_those_of_the_networks_width() -> None:
+    matrices, *rest = figure_8.train(SETTINGS, [])
+    assert (matrices.settings.taus, matrices.settings.width) == (TAUS, SETTINGS.width)
+    assert [(call.settings.skip, call.settings.seeds[0] >= 500) for call in rest] == [
+        (skip, search) for skip in ("tau-0.4", "tau-0.2", "tau-0") for search in (False, True)
+    ]
+    assert {call.settings.norms_at for call in rest if call.settings.seeds[0] < 500} == {(0,)}
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_the_construction_exists_at_every_declared_tau(scale: str) -> None:
+    """Names are read back as the same numbers, and no correlation matrix is singular at the scale's width."""
+    settings = figure_8.STUDY.settings[scale]
+    call = figure_8.train(dataclasses.replace(settings, draws=1), [])[0]
+    frame = call.trial.function(call.settings, Bench())
+    assert frame["value"].notna().all()
+    assert [float(str(skip).removeprefix("tau-")) for skip in frame["skip"].unique()] == list(settings.taus)
+
+
+def test_the_figure_shows_spectra_above_and_networks_below() -> None:
+    figure = figure_8.figure(frame_of((0.9, 0.7, 0.5), (0.0, 0.3, -0.5)), SETTINGS)
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert len(shown) == 5  # one data set here
+    assert [line.get_label() for line in shown[4].get_lines()] == ["τ = 0", "τ = 0.2", "τ = 0.4"]
+    assert shown[3].get_ylabel() == "gradient norm, start of epoch 1"
