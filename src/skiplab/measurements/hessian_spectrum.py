@@ -260,8 +260,7 @@ def _lanczos(product: HessianProduct, members: slice, settings: _Settings) -> _R
     middles["degenerate"] = 1 - middles["negative"] - middles["positive"]
     lows, highs = {}, {}
     for name, (low, high) in limits.items():
-        lows[name] = (low.mean(-1) - _noise(low, product.dimension)).clamp(0, 1)
-        highs[name] = (high.mean(-1) + _noise(high, product.dimension)).clamp(0, 1)
+        lows[name], highs[name] = _with_noise(low, high, product.dimension)
     gaps = torch.maximum((left_high - left_low).mean(-1), (right_high - right_low).mean(-1))
     nodes, weights = rest.joined(rule)
     powers = torch.stack([(weights * nodes.pow(j)).sum(-1).mean(-1) for j in range(1, 5)], -1)
@@ -366,8 +365,21 @@ def _stderr(samples: Tensor, dimension: int) -> Tensor:
     return samples.std(-1) / math.sqrt(count)
 
 
-def _noise(samples: Tensor, dimension: int) -> Tensor:
-    return _quantile(samples.shape[-1]) * _stderr(samples, dimension)
+def _with_noise(low: Tensor, high: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
+    """Bound a fraction f (E,) by limits (E, k) of the masses of k probes: Wilson's score interval (1927).
+
+    A probe's mass has mean f and variance at most 2f(1 − f)/P (see ``_stderr``), so those f are kept for which some
+    mean mass within the limits has (mass − f)² ≤ z²·2f(1 − f)/(kP). Student's interval would add the scatter of the
+    limits, which is no noise of the mass, and is too short where a handful of eigenvalues lie beyond t: a few
+    probes may all see little of them and agree.
+    """
+    share = 2 * _quantile(1) ** 2 / (low.shape[-1] * dimension)
+
+    def root(mass: Tensor, sign: int) -> Tensor:
+        inner = share * (share + 4 * mass * (1 - mass))
+        return (2 * mass + share + sign * inner.sqrt()) / (2 * (1 + share))
+
+    return root(low.mean(-1), -1).clamp(0, 1), root(high.mean(-1), 1).clamp(0, 1)
 
 
 def _quantile(count: int) -> float:
