@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 from skiplab.checks import Refused
+from skiplab.randomness import numpy_generator
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7, searches
@@ -114,6 +115,23 @@ def test_the_study_finds_the_networks_that_the_trial_chose(first: int, tmp_path:
     assert set(best["seed"]) | set(worst["seed"]) == measured
     assert (best["seed"].nunique(), worst["seed"].nunique()) == (4, 4)
     assert means[list(set(best["seed"]))].min() >= means[list(set(worst["seed"]))].max()
+
+
+def test_rounding_in_the_table_does_not_change_the_choice() -> None:
+    """Sums of thirtieths tie often; in which order they come must not hang on digits the table does not keep."""
+    generator = numpy_generator("ties")
+    for _ in range(20):
+        hits = generator.integers(0, 4, size=(5, 14))
+        curves = [(hits[:, member] / 30).tolist() for member in range(14)]
+        rows = [
+            {"member": member, "quantity": "accuracy", "value": curve[epoch]}
+            for epoch in range(5)
+            for member, curve in enumerate(curves)
+        ]
+        measured = networks.chosen(rows, 14, 4)
+        frame = table_of(NARROW, 1.0, [(seed, curve, []) for seed, curve in enumerate(curves)])
+        best, worst = best_and_worst.groups(frame, dataclasses.replace(SETTINGS, extremes=4))
+        assert (set(best["seed"]), set(worst["seed"])) == (set(measured[:4]), set(measured[4:]))
 
 
 def test_groups_are_by_accuracy_averaged_over_epochs() -> None:

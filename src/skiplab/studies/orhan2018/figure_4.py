@@ -64,7 +64,7 @@ STUDY = Study(
     table=best_and_worst.table,
     figure=figure,
     claims=best_and_worst.CLAIMS,
-    cost={"quick": 60, "paper": 750},
+    cost={"quick": 55, "paper": 750},
     paper_device="one H200",
     choices=best_and_worst.CHOICES,
 )

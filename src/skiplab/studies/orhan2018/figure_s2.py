@@ -69,7 +69,7 @@ STUDY = Study(
             "norm",
         ),
     ),
-    cost={"quick": 40, "paper": 450},
+    cost={"quick": 45, "paper": 450},
     paper_device="one H200",
     choices=(
         "The 4,852 parameters follow from 20 classes and 128 inputs; ours are the first 128 principal components.",

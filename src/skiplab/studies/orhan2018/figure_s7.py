@@ -22,7 +22,7 @@ STUDY = Study(
     table=best_and_worst.table,
     figure=figure_4.figure,
     claims=best_and_worst.CLAIMS,
-    cost={"quick": 60, "paper": 1800},
+    cost={"quick": 45, "paper": 1800},
     paper_device="one H200",
     choices=(
         "Training images only, as many as are at hand; a set that is missing is left out and named.",
