@@ -155,8 +155,20 @@ def best_runs(store: Store) -> dict[str, StudyRun]:
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as small as Parquet makes it, with the same bytes for the same table."""
-    table.to_parquet(path, compression="zstd", index=False)
+    """Write a table as small as Parquet makes it, with the same bytes for the same table.
+
+    Numbers lie byte by byte (all first bytes, then all second ones, …), which takes a quarter less.
+    """
+    numbers = [name for name, kind in table.dtypes.items() if kind.kind == "f"]
+    others = [name for name in table.columns if name not in numbers]
+    table.to_parquet(
+        path,
+        index=False,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=others,
+        use_byte_stream_split=numbers,
+    )
 
 
 def write_folder(target: Path, write: Callable[[Path], None]) -> None:

@@ -46,6 +46,10 @@ def epoch_axis(ax: Any, epochs: list[int]) -> None:
     import numpy as np
 
     ax.set_xscale("function", functions=(np.log1p, np.expm1))
+    # Limits of our own: matplotlib may put one below −1, where the logarithm ends and the panel goes blank.
+    first, last = np.log1p(min(epochs)), np.log1p(max(epochs))
+    margin = 0.03 * (last - first) or 0.1
+    ax.set_xlim(np.expm1(first - margin), np.expm1(last + margin))
     ax.set_xticks(epochs, [str(epoch) for epoch in epochs])
     ax.minorticks_off()
     ax.set_xlabel("epoch")
