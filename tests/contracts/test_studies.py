@@ -56,7 +56,7 @@ def test_ids_are_unique_and_belong_to_papers() -> None:
 
 @every_study
 def test_the_id_is_well_formed(study: Study) -> None:
-    assert re.fullmatch(r"[a-z]+\d{4}/[a-z]+-[A-Za-z0-9-]+", study.id)
+    assert re.fullmatch(r"[a-z]+\d{4}/[a-z]+(-[A-Za-z0-9.-]+)?", study.id)
     assert study.item.replace(" ", "-").lower() == study.id.split("/")[1].lower()
 
 

@@ -1,7 +1,19 @@
 """Orhan (2017), Skip Connections as Effective Symmetry-Breaking."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.orhan2017 import figure_4, figure_7, figure_8, figure_9, figure_s1
+from skiplab.studies.orhan2017 import (
+    figure_3,
+    figure_4,
+    figure_5,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_9,
+    figure_s1,
+    note_4,
+    notes,
+    section_2_5,
+)
 
 PAPER = Paper(
     id="orhan2017",
@@ -10,4 +22,16 @@ PAPER = Paper(
     year=2017,
     explains="Skip connections break the permutation and rescaling symmetries of a network's layers.",
 )
-STUDIES = (figure_4.STUDY, figure_s1.STUDY, figure_7.STUDY, figure_8.STUDY, figure_9.STUDY)
+STUDIES = (
+    figure_3.STUDY,
+    figure_4.STUDY,
+    figure_s1.STUDY,
+    figure_5.STUDY,
+    figure_6.STUDY,
+    figure_7.STUDY,
+    figure_8.STUDY,
+    figure_9.STUDY,
+    notes.STUDY,
+    note_4.STUDY,
+    section_2_5.STUDY,
+)

@@ -1,0 +1,343 @@
+"""Notes 1–3: where the Hessian of a network is called singular, and where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction.claim import Claim, Exact
+from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import Call
+from skiplab.studies.orhan2017 import singular_evidence as evidence
+from skiplab.studies.orhan2017.singular_evidence import A_BLOCK, ROUNDING, values
+from skiplab.studies.orhan2017.singular_points import (
+    ACTIVATIONS,
+    NETWORKS,
+    PLAIN_POINTS,
+    SHAPES,
+    Draws,
+    multilayer,
+    reduced,
+    three_layers,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many random networks of each kind, note 1's samples, note 3's layers and its values of u/s."""
+
+    runs: int
+    seed: int = 0
+    samples: int = 200
+    depth: int = 4
+    ratios: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0, 1.5)
+
+
+def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
+    """Name a trial for every note and ten networks."""
+    seeds = range(settings.seed, settings.seed + settings.runs)
+    calls = []
+    for i in range(0, settings.runs, 10):
+        some = tuple(seeds[i : i + 10])
+        names = f"networks {some[0]}–{some[-1]}"
+        calls += [
+            multilayer.of(Draws(some, samples=settings.samples), f"note 1, {names}"),
+            three_layers.of(Draws(some), f"note 2, {names}"),
+            reduced.of(Draws(some, depth=settings.depth, ratios=settings.ratios), f"note 3, {names}"),
+        ]
+    return calls
+
+
+def table(settings: Settings, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the trials' rows as they are."""
+    return tables[0]
+
+
+def figure(frame: pd.DataFrame, settings: Settings) -> Any:
+    """Draw the rows, the smallest eigenvalues, the numbers of zeros and the reduced network's eigenvalues."""
+    from skiplab.figures.singular_hessians import note_panels
+
+    case, (_, inputs, width) = next(iter(ACTIVATIONS.items()))
+    rows = frame[(frame["quantity"] == "row difference") & (frame["case"] == case)]
+    rows = rows[rows["draw"] == rows["draw"].min()].sort_values("x")
+    smallest = {
+        f"note 1, {name}": (
+            values(frame, 1, "smallest", case=name, point="overlap").to_numpy(),
+            values(frame, 1, "smallest", case=name, point="overlap, optimum").to_numpy(),
+        )
+        for name in ACTIVATIONS
+    } | {
+        f"{network}, {name}": (
+            values(frame, 2, "smallest", network=network, case=name, point="b overlaps").to_numpy(),
+            values(frame, 2, "smallest", network=network, case=name, point="b overlaps, optimum").to_numpy(),
+        )
+        for network in NETWORKS[:2]
+        for name in SHAPES
+    }
+
+    def counts(quantity: str) -> dict[str, list[float]]:
+        return {
+            f"{network}, {case}": [
+                values(frame, 2, quantity, network=network, case=case, point=point).max()
+                for point in PLAIN_POINTS
+            ]
+            for case in SHAPES
+            for network in NETWORKS[:2]
+        }
+
+    ratios = evidence.ratios_of(frame)
+
+    def by_ratio(quantity: str, networks: Sequence[str]) -> dict[str, Any]:
+        return {
+            name: [values(frame, 3, quantity, network=name, x=ratio).to_numpy() for ratio in ratios]
+            for name in networks
+        }
+
+    return note_panels(
+        rows["value"].to_numpy(),
+        (2 * inputs, width * inputs, width * inputs + width * width),
+        smallest,
+        PLAIN_POINTS,
+        counts("gauss-newton"),
+        counts(A_BLOCK),
+        ratios,
+        by_ratio("eigenvalue", NETWORKS[:2]),
+        by_ratio("smallest", NETWORKS),
+        settings.depth,
+    )
+
+
+STUDY = Study(
+    id="orhan2017/notes",
+    item="Notes",
+    title="Where overlapping units make a Hessian singular: notes 1 to 3 and their corrections",
+    caption=(
+        "Exact Hessians H and Gauss–Newton matrices of random networks where two hidden units overlap. (a) "
+        "Note 1: the two rows of H that are called identical differ in the incoming weights of the two units. "
+        "(b) Smallest eigenvalue of H: the overlap makes it 0 at an optimum (crosses), not elsewhere (dots), "
+        "unless a unit has more outgoing than incoming weights. (c, d) Note 2: zeros of Gauss–Newton and of "
+        "its block of a, n hidden units and m modes; red where the overlap adds any. (e) Note 3: the "
+        "eigenvalue of e₁ − e₂ where a₁ = a₂, printed as 0. (f) The smallest eigenvalue of the reduced "
+        "Hessian, 0 at two values of u/s in all three networks."
+    ),
+    settings={
+        "smoke": Settings(runs=1, samples=100, ratios=(0.5, 1.0)),
+        "quick": Settings(runs=20),
+        "paper": Settings(runs=100),
+    },
+    stages=(draws,),
+    table=table,
+    figure=figure,
+    claims=(
+        Claim(
+            "note-1-equal-gradients",
+            "Note 1: where two units have equal incoming weights, ∂E/∂W_ij = ∂E/∂W_ij′.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_1(frame, "gradients"),
+            "largest difference, relative",
+        ),
+        Claim(
+            "note-1-rows-printed",
+            "Note 1 as printed: the rows of the Hessian for W_ij and W_ij′ are then identical.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_1(frame, "rows"),
+            "largest difference, relative",
+        ),
+        Claim(
+            "note-1-rows",
+            "Corrected: they agree in all columns but those of the incoming weights of the two units.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_1(frame, "rows elsewhere"),
+            "largest difference, relative",
+        ),
+        Claim(
+            "note-1-degenerate-printed",
+            "Note 1 as printed: the Hessian is degenerate there.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_1(frame, "smallest"),
+            "smallest |eigenvalue|, relative",
+        ),
+        Claim(
+            "note-1-zeros",
+            "Corrected: off an optimum it gains a zero for every outgoing weight a unit has more than incoming ones.",
+            Exact(),
+            evidence.note_1_zeros_gained,
+            "zeros gained − predicted",
+        ),
+        Claim(
+            "note-1-block",
+            "Corrected: what gains a zero for every outgoing weight is the Gauss–Newton block of their layer.",
+            Exact(),
+            evidence.note_1_block_gained,
+            "zeros gained − predicted",
+        ),
+        Claim(
+            "flat",
+            "Notes 1 and 2: the loss is exactly flat along each predicted direction.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_1_and_2(frame, "flat"),
+            "largest |ΔE|/E",
+        ),
+        Claim(
+            "not-curved",
+            "Notes 1 and 2: dᵀHd = 0 along them.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_1_and_2(frame, "along"),
+            "largest |dᵀHd|/‖H‖",
+        ),
+        Claim(
+            "pushed",
+            "Corrected: Hd is not 0 along any of them off an optimum, in any network drawn.",
+            Exact(),
+            evidence.pushes,
+            "networks with Hd = 0",
+        ),
+        Claim(
+            "null-at-an-optimum",
+            "Corrected: at an optimum Hd = 0.",
+            Exact(rounding=ROUNDING),
+            evidence.null_at_an_optimum,
+            "largest ‖Hd‖/‖H‖",
+        ),
+        Claim(
+            "note-2-derivatives",
+            "Note 2: eqs 29, 30, 32 and 33 are the second derivatives in a.",
+            Exact(rounding=ROUNDING),
+            evidence.eq_30,
+            "largest deviation, relative",
+        ),
+        Claim(
+            "note-2-columns-printed",
+            "Note 2 as printed: where b_i = b_j (a_i = a_j) the columns of a_i and a_j (b_i and b_j) are identical.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_2(frame, "rows", evidence.OVERLAPS[:2]),
+            "largest difference, relative",
+        ),
+        Claim(
+            "note-2-singular-printed",
+            "Section 2.3.1 as printed: the plain Hessian is singular where units overlap or a_i = 0.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_2(frame, "smallest", PLAIN_POINTS[1:]),
+            "smallest |eigenvalue|, relative",
+        ),
+        Claim(
+            "note-2-residual-printed",
+            "Note 2 as printed: the residual network’s Hessian is not singular there.",
+            Exact(),
+            evidence.residual_zeros,
+            "zeros",
+        ),
+        Claim(
+            "gauss-newton-everywhere",
+            "Corrected: Gauss–Newton has n² zeros at any generic point (n ≤ m; else 2nm − m²), plain or residual.",
+            Exact(),
+            evidence.generic_zeros,
+            "zeros − predicted",
+        ),
+        Claim(
+            "gauss-newton-gains",
+            "Corrected: an overlap of a or b adds m − n to them, of both 2(m − n) + 1, in plain with n ≤ m; "
+            "skips: none.",
+            Exact(),
+            evidence.gauss_newton_gains,
+            "zeros gained − predicted",
+        ),
+        Claim(
+            "zeros-by-rank",
+            "Corrected: zeros are 2nm − m(r_A + r_B) + r_A r_B in all, m(n − r_B) and m(n − r_A) in the "
+            "blocks of a and b.",
+            Exact(),
+            evidence.closed_form_zeros,
+            "zeros − predicted",
+        ),
+        Claim(
+            "block-gains",
+            "Corrected: the overlap of b adds m zeros to the block of a, and vice versa, in plain with n ≤ m; "
+            "skips: none.",
+            Exact(),
+            evidence.block_gains,
+            "zeros gained − predicted",
+        ),
+        Claim(
+            "skips-move-it",
+            "Ours: skips move the singular set: where b_i + u_i = b_j + u_j the residual network’s block gains them.",
+            Exact(),
+            evidence.moved_overlap,
+            "zeros gained − predicted",
+        ),
+        Claim(
+            "note-3-derivatives",
+            "Note 3: eqs 36 and 37 are the second derivatives.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_3(frame, "eqs 36–37", NETWORKS),
+            "largest deviation, relative",
+        ),
+        Claim(
+            "note-3-columns-printed",
+            "Note 3 as printed: where a_i = a_j the residual Hessian’s columns are identical.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_3_by_ratio(frame, "rows", NETWORKS[1]),
+            "largest difference, relative",
+        ),
+        Claim(
+            "note-3-degenerate-printed",
+            "Note 3 as printed: so it is degenerate.",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_3_by_ratio(frame, "smallest", NETWORKS[1]),
+            "smallest |eigenvalue|, relative",
+        ),
+        Claim(
+            "note-3-hyper-printed",
+            "Note 3 as printed: the hyper-residual Hessian is not degenerate.",
+            Exact(),
+            lambda frame, settings: evidence.note_3_by_ratio(frame, "zeros", NETWORKS[2]),
+            "zeros",
+        ),
+        Claim(
+            "note-3-eigenvalue",
+            "Corrected: where a_i = a_j, e_i − e_j is an eigenvector with eigenvalue u(s − u)/(a_i + c)².",
+            Exact(rounding=ROUNDING),
+            lambda frame, settings: evidence.note_3(frame, "eigenvalue deviation", NETWORKS[:2]),
+            "deviation, relative",
+        ),
+        Claim(
+            "note-3-zeros",
+            "Corrected: every reduced Hessian has L − 1 zeros at u = s, one at u = s(L − 1)/(2L − 1), else none.",
+            Exact(),
+            evidence.note_3_zeros,
+            "zeros − predicted",
+        ),
+    ),
+    cost={"smoke": 1.5, "quick": 15.0, "paper": 50.0},
+    choices=(
+        "The networks are ours. Note 1: two hidden layers without biases, width 5, 3 outputs, Glorot weights "
+        "of gain 2, 200 normal samples and targets; 5 inputs, so that a unit has as many incoming as outgoing "
+        "weights, or 3. ReLU units that are active too rarely or always are drawn again. Note 2: 3, 4 or 5 "
+        "hidden units, 5, 4 or 3 modes, Glorot weights, singular values between ½ and 3. Note 3: four layers, "
+        "a between ½ and 1½.",
+        "Everything is exact and in float64, so every network drawn has to obey: no statistics are needed. An "
+        "eigenvalue below 1e-12 of the largest counts as 0.",
+        "A statement marked as printed is the paper’s; contradicted ones are what the corrected ones replace.",
+        "An optimum is the same network with its own outputs as targets.",
+        "Overlap of the weights is compared with the same network before its two units were made equal.",
+    ),
+    errata=(
+        "Note 1: equal gradients do not make equal rows of H. On the overlap the gradients agree, but a "
+        "change of one unit’s incoming weights leaves it. So dᵀHd = 0 and the loss is flat, yet Hd ≠ 0, and H "
+        "is not singular. There is one exception: with more outgoing than incoming weights some combination "
+        "of the flat directions is null.",
+        "Note 2: eqs 29 to 33 are right but hold only the block of a. In the whole H the columns differ by "
+        "the error in the rows of b. Neither network’s H is singular off an optimum; at an optimum both are, "
+        "with n² zeros or more.",
+        "What an overlap changes is the block: m more zeros in plain, none with skips, if n ≤ m. Gauss–Newton "
+        "as a whole has n² zeros in both networks from B A = (B G⁻¹)(G A), and gains only m − n from an "
+        "overlap in a or b alone.",
+        "Note 3: where a_i = a_j the columns are identical only if u = s. There every reduced Hessian, "
+        "hyper-residual included, has rank one whatever the a; and each has one zero at u = s(L − 1)/(2L − 1).",
+        "Eqs 22 and 23 carry each other’s labels: (a_l + 1) is residual, (a_l + l) hyper-residual.",
+    ),
+)

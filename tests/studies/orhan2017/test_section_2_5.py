@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.orhan2017 import section_2_5
+from skiplab.studies.orhan2017.section_2_5 import ACTIVATIONS, CHANGES, MATRICES, STUDY, Settings, changes
+from skiplab.theory import recurrent_symmetries as theory
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return Settings(runs=4, units=6, steps=5, neurons=16, counted=6)
+
+
+@pytest.fixture(scope="module")
+def table(settings: Settings) -> pd.DataFrame:
+    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
+    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+
+
+def test_names_are_those_of_the_theory() -> None:
+    assert set(ACTIVATIONS) == set(theory.ACTIVATIONS)
+
+
+def test_every_network_is_changed_in_every_way(table: pd.DataFrame) -> None:
+    for way in CHANGES:
+        for activation in ACTIVATIONS:
+            for matrix in MATRICES:
+                assert len(changes(table, way, activation, matrix)) == 4
+    counted = table[table["quantity"] == "miscount"]
+    assert list(zip(counted["draw"], counted["x"], strict=True)) == [(4, 2), (6, 2), (6, 3)]
+
+
+def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
+    for each in judge(STUDY, table, settings, "quick"):
+        wrong = (
+            each.claim == "permutation-printed"
+            or (each.claim == "symmetric-printed" and "W → PW," in each.condition)
+            or (each.claim == "rescaling-printed" and not each.condition.startswith("tanh"))
+        )
+        assert each.verdict == ("contradicted" if wrong else "holds"), (each.claim, each.condition)
+
+
+@pytest.mark.parametrize(
+    ("way", "claims"),
+    [
+        ("units permuted", {"permutation", "symmetric-printed"}),
+        ("ends rescaled", {"rescaling"}),
+        ("permuted at each step", {"untied"}),
+    ],
+)
+def test_one_network_whose_function_changes_contradicts_the_symmetry(
+    table: pd.DataFrame, settings: Settings, way: str, claims: set[str]
+) -> None:
+    changed = table.copy()
+    rows = (table["quantity"] == "change") & (table["way"] == way) & (table["draw"] == 1)
+    changed.loc[rows & (table["matrix"] == MATRICES[1]) & (table["activation"] == "ReLU"), "value"] = 1e-6
+    before, after = (
+        {
+            (v.claim, v.condition)
+            for v in judge(STUDY, frame, settings, "quick")
+            if v.verdict == "contradicted"
+        }
+        for frame in (table, changed)
+    )
+    assert {claim for claim, _ in after - before} == claims
+
+
+def test_one_network_that_stays_the_same_contradicts_a_broken_symmetry(
+    table: pd.DataFrame, settings: Settings
+) -> None:
+    changed = table.copy()
+    rows = (table["quantity"] == "change") & (table["way"] == "recurrence rescaled") & (table["draw"] == 1)
+    changed.loc[rows & (table["activation"] == "linear"), "value"] = 0.0
+    verdicts = judge(STUDY, changed, settings, "quick")
+    against = {v.condition for v in verdicts if v.claim == "sharing" and v.verdict == "contradicted"}
+    assert against == {"linear, any W", "linear, symmetric W"}
+
+
+def test_a_violation_of_the_class_count_is_seen(table: pd.DataFrame, settings: Settings) -> None:
+    changed = table.copy()
+    changed.loc[(table["quantity"] == "violation") & (table["draw"] == 12), "value"] = 1.0
+    verdicts = {v.claim: v.verdict for v in judge(STUDY, changed, settings, "quick")}
+    assert (verdicts["classes"], verdicts["classes-counted"]) == ("contradicted", "holds")
+
+
+def test_the_figure_has_three_panels(table: pd.DataFrame, settings: Settings) -> None:
+    figure = section_2_5.figure(table, settings)
+    assert len(figure.axes) == 3
+    assert len(figure.axes[-1].get_yticklabels()) == len(CHANGES)
