@@ -73,7 +73,7 @@ def test_the_plan_says_its_memory():
 def test_too_small_a_budget_is_refused_with_the_steps_that_fit():
     with pytest.raises(Refused, match="take at most 44 steps or raise the budget"):
         plan(1, 1, 1000, 80, budget=400_000)
-    assert plan(1, 1, 1000, 45, budget=400_000).parts == 1
+    assert plan(1, 1, 1000, 44, budget=400_000).parts == 1
     with pytest.raises(Refused, match=r"of 4\.0 kB; raise the budget"):
         plan(1, 1, 1000, 80, budget=4000)
 
