@@ -16,6 +16,8 @@ __all__ = [
     "gradient_norms",
     "hessian_product",
     "hessian_spectrum",
+    "permutation_symmetry",
+    "rescaling_symmetry",
     "results",
     "run",
     "singularities",

@@ -11,6 +11,7 @@ from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.hessian_product import HessianProduct, hessian_product
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
+from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
 from skiplab.reproduction.runner import Options, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.studies import CATALOGUE
@@ -25,6 +26,8 @@ __all__ = [
     "gradient_norms",
     "hessian_product",
     "hessian_spectrum",
+    "permutation_symmetry",
+    "rescaling_symmetry",
     "results",
     "run",
     "singularities",

@@ -2,6 +2,8 @@
 
 from skiplab.reproduction.study import Paper
 from skiplab.studies.orhan2017 import (
+    figure_1,
+    figure_2,
     figure_3,
     figure_4,
     figure_5,
@@ -23,6 +25,8 @@ PAPER = Paper(
     explains="Skip connections break the permutation and rescaling symmetries of a network's layers.",
 )
 STUDIES = (
+    figure_1.STUDY,
+    figure_2.STUDY,
     figure_3.STUDY,
     figure_4.STUDY,
     figure_s1.STUDY,

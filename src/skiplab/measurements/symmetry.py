@@ -1,0 +1,248 @@
+"""Whether a network's function survives changes of its weights that leave a plain network's alone (orhan2017, §2.1).
+
+Layer i of a chain computes x_{i+1} = f(W_i x_i + b_{i+1}). Two changes are measured:
+
+- *rescaling* of two weight layers k < l of a chain: W_k → g W_k, all of b_{k+1} … b_l → g b, W_l → W_l / g. If
+  f(g x) = g f(x), as for the ReLU, all activities between the two grow g-fold and the function stays the same;
+- *permutation* of the units of a layer: the rows of W and b, and the columns of the weights that read them. What
+  keeps one number a unit on the way (a normalisation's scale and statistics, a PReLU's slope) goes along; fixed
+  numbers that belong to the network and not to its parameters do not.
+
+A skip connection breaks both; a normalisation or an activation like tanh breaks the first. Weights that layers share
+are changed in all of them, since the symmetry is one of the network's parameters.
+
+Three numbers say how much is left: the accuracy after the change divided by that before (the paper's score, figures
+2c and 12b), the share of samples with the same answer as before, and, finest, the relative size of the change in
+the outputs, ‖y′ − y‖ / ‖y‖ over all samples. A symmetric network has 1, 1 and, up to rounding, 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.checks import Refused, at_least, near, require
+from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
+from skiplab.ensembles.wiring import units_of, weight_layers, wiring
+from skiplab.measurements.answers import Tally, answers
+from skiplab.measurements.symmetric_changes import (
+    chained_pairs,
+    companions,
+    permutable,
+    permutation,
+    permuted,
+    rescaled,
+)
+from skiplab.randomness import torch_generator
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """What the changes did, draw by draw; tensors are (E,) before and (E, draws) after.
+
+    ``changed`` (E, draws, 2 or 1) numbers the ``layers`` that were rescaled against each other, or permuted. NaN
+    stands for what a batch does not tell: ``accuracy`` needs whole-numbered labels, ``loss`` a loss, ``agreement``
+    outputs with two classes or more. ``exhaustive``: the draws are all there are, so nothing is left to chance.
+    """
+
+    layers: tuple[str, ...]
+    changed: Tensor
+    accuracy_before: Tensor
+    accuracy: Tensor
+    loss_before: Tensor
+    loss: Tensor
+    agreement: Tensor
+    change: Tensor
+    samples: int
+    exhaustive: bool = False
+
+    @property
+    def scored_by(self) -> str:
+        """What ``score`` compares: "accuracy", or "agreement" where there are no labels."""
+        return "agreement" if bool(self.accuracy_before.isnan().all()) else "accuracy"
+
+    @property
+    def ratio(self) -> Tensor:
+        """Accuracy after the change divided by that before, (E, draws); NaN where that was 0."""
+        before = self.accuracy_before[:, None]
+        return torch.where(before > 0, self.accuracy / before, torch.nan)
+
+    @property
+    def score(self) -> Tensor:
+        """Mean over draws, (E,), of the ratio of accuracies or else of the agreement; 1 if the symmetry holds."""
+        return self._scores.mean(1)
+
+    @property
+    def stderr(self) -> Tensor:
+        """Standard error of the score over draws, (E,); 0 if all changes were tried."""
+        return self._stderr(self._scores)
+
+    @property
+    def mean_change(self) -> Tensor:
+        """Relative change of the outputs, mean over draws, (E,)."""
+        return self.change.mean(1)
+
+    @property
+    def change_stderr(self) -> Tensor:
+        """Standard error of ``mean_change`` over draws, (E,)."""
+        return self._stderr(self.change)
+
+    @property
+    def _scores(self) -> Tensor:
+        return self.ratio if self.scored_by == "accuracy" else self.agreement
+
+    def _stderr(self, values: Tensor) -> Tensor:
+        draws = values.shape[1]
+        if self.exhaustive:
+            return 0 * values.mean(1)
+        return values.std(1) / draws**0.5 if draws > 1 else torch.nan * values.mean(1)
+
+
+def rescaling_symmetry(
+    target: nn.Module | Ensemble | Subject,
+    batches: Batch | Iterable[Batch],
+    *,
+    factor: float = 10.0,
+    draws: int | None = 10,
+    seed: int | Sequence[int] = 0,
+    layers: Sequence[str] | None = None,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    train_mode: bool = False,
+) -> Symmetry:
+    """Rescale two random layers of a chain against each other and compare what the network answers.
+
+    Pairs are drawn anew ``draws`` times, None tries every pair once. An ensemble's members share the pairs of one
+    ``seed``, or have their own if there is a seed for each. ``layers`` limits which are drawn. Layers are
+    chained if each is read by the next alone, so that a branch ends a chain.
+
+    >>> found = rescaling_symmetry(model, (x, y))
+    >>> found.score, found.stderr, found.mean_change
+    """
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    require(0 < factor < torch.inf, f"factor is {factor}, but must be a positive number such as 10.")
+    at_least("draws", 1 if draws is None else draws, 1)
+    _known(subject.module, layers)
+    first, every = _begun(batches)
+    pairs = chained_pairs(subject.module, wiring(subject, first), layers)
+    picks = [
+        torch.arange(len(pairs))
+        if draws is None
+        else torch.randint(len(pairs), (draws,), generator=torch_generator(each, "rescaling"))
+        for each in _seeds(seed, subject.size)
+    ]
+    names = tuple(dict.fromkeys(name for pair in pairs for name in (pair.grown[0], pair.last)))
+    numbers = [[names.index(pair.grown[0]), names.index(pair.last)] for pair in pairs]
+    changed = torch.tensor(numbers)[torch.stack(picks)]
+
+    def change(draw: int) -> Subject:
+        return rescaled(subject, [pairs[int(pick[draw])] for pick in picks], factor)
+
+    return _compared(subject, every, change, names, changed, exhaustive=draws is None)
+
+
+def permutation_symmetry(
+    target: nn.Module | Ensemble | Subject,
+    batches: Batch | Iterable[Batch],
+    *,
+    draws: int = 10,
+    seed: int | Sequence[int] = 0,
+    layers: Sequence[str] | None = None,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    train_mode: bool = False,
+) -> Symmetry:
+    """Permute the units of random layers and compare what the network answers.
+
+    Each draw takes a layer and a permutation of its units other than the identity; ``seed`` and ``layers`` are those
+    of ``rescaling_symmetry``. Layers are left out whose units a sum or product joins to another's that does not come
+    before it, and grouped convolutions, since their units cannot move by themselves.
+
+    >>> permutation_symmetry(model, (x, y)).mean_change
+    """
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    at_least("draws", draws, 1)
+    _known(subject.module, layers)
+    first, every = _begun(batches)
+    wired = wiring(subject, first)
+    names = permutable(subject.module, wired, layers)
+    along = companions(subject, first)
+    known = weight_layers(subject.module)
+    plans: list[list[tuple[int, Tensor]]] = []
+    for each in _seeds(seed, subject.size):
+        stream = torch_generator(each, "permutation")
+        picks = torch.randint(len(names), (draws,), generator=stream).tolist()
+        plans.append([(pick, permutation(units_of(known[names[pick]]), stream)) for pick in picks])
+    changed = torch.tensor([[[pick] for pick, _ in plan] for plan in plans])
+
+    def change(draw: int) -> Subject:
+        orders = [(names[pick], order) for pick, order in (plan[draw] for plan in plans)]
+        return permuted(subject, wired, along, orders)
+
+    return _compared(subject, every, change, names, changed)
+
+
+def _compared(
+    subject: Subject,
+    batches: Iterable[Batch],
+    change: Callable[[int], Subject],
+    layers: tuple[str, ...],
+    changed: Tensor,
+    exhaustive: bool = False,
+) -> Symmetry:
+    """Run the networks before and after every change, batch by batch, and add up what differs."""
+    draws = changed.shape[1]
+    before, after = Tally(), [Tally() for _ in range(draws)]
+    for batch in batches:
+        old = answers(subject, batch)
+        before.add(old, old, batch)
+        for draw, tally in enumerate(after):
+            tally.add(answers(change(draw), batch), old, batch)
+    return Symmetry(
+        layers=layers,
+        changed=changed,
+        accuracy_before=before.accuracy,
+        accuracy=torch.stack([tally.accuracy for tally in after], 1),
+        loss_before=before.loss,
+        loss=torch.stack([tally.loss for tally in after], 1),
+        agreement=torch.stack([tally.agreement for tally in after], 1),
+        change=torch.stack([tally.change for tally in after], 1),
+        samples=before.samples,
+        exhaustive=exhaustive,
+    )
+
+
+def _known(module: nn.Module, layers: Sequence[str] | None) -> None:
+    """Refuse names of layers that do not exist or have no weights."""
+    known, every = weight_layers(module), dict(module.named_modules())
+    require(len(known) > 0, "the network has no Linear or convolution, so there are no weights to change.")
+    for name in layers or ():
+        if name not in every:
+            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+        if name not in known:
+            inside = [other for other in known if other.startswith(f"{name}.")]
+            remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"
+            raise Refused(f"layer {name!r} is a {type(every[name]).__name__} without units; {remedy}.")
+
+
+def _seeds(seed: int | Sequence[int], size: int) -> list[int]:
+    seeds = [seed] * size if isinstance(seed, int) else list(seed)
+    many = f"{len(seeds)} seeds were given for {size} networks; give one for all, or one for each."
+    require(len(seeds) == size, many)
+    return seeds
+
+
+def _begun(batches: Batch | Iterable[Batch]) -> tuple[Batch, Iterator[Batch]]:
+    """The first batch, and all of them with it."""
+    each = batches_of(batches)
+    first = next(each)
+
+    def every() -> Iterator[Batch]:
+        yield first
+        yield from each
+
+    return first, every()

@@ -1,0 +1,207 @@
+"""Figure 1 (and 2a, b): permutation and rescaling of a network's weights, and how skips break both symmetries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
+from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import Call
+from skiplab.studies.orhan2017.changed_networks import (
+    COMMON,
+    NETWORKS,
+    OUTER,
+    SYMMETRIES,
+    RandomNetworks,
+    changed_networks,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WITH_SKIPS = ("residual", "hyper-residual", "path-residual")
+ROUNDING = 1e-12  # relative; float64 keeps 2e-16, and a few hundred terms are added in each layer
+ONE_PERCENT = 0.01
+AT_ONCE = 25  # networks a trial
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many random networks of each kind, their size, and how often each is changed."""
+
+    runs: int
+    seed: int = 0
+    inputs: int = 20
+    width: int = 32
+    depth: int = 10
+    outputs: int = 10
+    samples: int = 200
+    draws: int = 10
+    factor: float = 10.0
+
+
+def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
+    """Name the trials, some networks of every kind in each."""
+    seeds = range(settings.seed, settings.seed + settings.runs)
+    names = ("inputs", "width", "depth", "outputs", "samples", "draws", "factor")
+    size = {name: getattr(settings, name) for name in names}
+    parts = [tuple(seeds[i : i + AT_ONCE]) for i in range(0, settings.runs, AT_ONCE)]
+    return [
+        changed_networks.of(RandomNetworks(part, **size), f"networks {part[0]}–{part[-1]}") for part in parts
+    ]
+
+
+def table(_: Settings, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the trials' rows as they are."""
+    return tables[0]
+
+
+def changes(frame: pd.DataFrame, network: str, symmetry: str) -> pd.Series[float]:
+    """Relative changes of the outputs, one row a draw, with the networks' seeds."""
+    rows = frame[(frame["network"] == network) & (frame["symmetry"] == symmetry)]
+    return rows.set_index("seed")["change"]
+
+
+def kept(frame: pd.DataFrame, symmetry: str, named: Sequence[str]) -> Iterator[Evidence]:
+    """All changes of the outputs, which are 0 up to rounding if the symmetry holds."""
+    for network in named:
+        found = changes(frame, network, symmetry)
+        yield Evidence(network, [found.tolist()], detail=f"{found.index.nunique()} networks")
+
+
+def broken(frame: pd.DataFrame, symmetry: str, named: Sequence[str]) -> Iterator[Evidence]:
+    """Mean change of each network's outputs, one number a network."""
+    for network in named:
+        found = changes(frame, network, symmetry)
+        means = found.groupby(level=0).mean()
+        unmoved = int((found <= ROUNDING).sum())
+        detail = (
+            f"{unmoved} of {len(found)} changes left the outputs as they were; the least {found.min():.2g}"
+        )
+        yield Evidence(network, [means.tolist()], detail=detail)
+
+
+def figure(frame: pd.DataFrame, settings: Settings) -> Any:
+    """Draw the two changes, plain and with skips, and how far they move the outputs of random networks."""
+    from skiplab.figures.symmetries import symmetry_panels
+
+    found = {
+        symmetry: {
+            name: changes(frame, name, symmetry).groupby(level=0).mean().to_numpy() for name in NETWORKS
+        }
+        for symmetry in SYMMETRIES
+    }
+    return symmetry_panels(found, {"permutation": "residual", "rescaling": "hyper-residual"})
+
+
+STUDY = Study(
+    id="orhan2017/figure-1",
+    item="Figure 1",
+    title="Symmetries of fully connected networks, and the skip connections that break them",
+    caption=(
+        "(a) Units of a hidden layer change places together with their connections: a plain network computes the "
+        "same function. (c) A skip ties each unit to one of the layer below, so they cannot (the paper's figure "
+        "2a). (b) W_k is multiplied by 10, W_l divided by it, with the biases in between: a plain ReLU network "
+        "computes the same function. (d) Skips bring what was not rescaled past W_k, and what was past W_l (figure "
+        "2b). (e, f) Relative change of the outputs of random networks, one dot a network, mean over random "
+        "changes; the dotted line is float64's rounding. Units are ReLUs unless said."
+    ),
+    settings={
+        "smoke": Settings(runs=2, inputs=4, width=8, depth=3, outputs=3, samples=20, draws=3),
+        "quick": Settings(runs=25),
+        "paper": Settings(runs=100),
+    },
+    stages=(draws,),
+    table=table,
+    figure=figure,
+    claims=(
+        Claim(
+            "plain-permutation",
+            "Permuting the units of a layer never changes a plain network's function, whatever its units.",
+            Exact(rounding=ROUNDING),
+            lambda frame, _: kept(frame, "permutation", ("plain", "plain, linear", "plain, tanh")),
+            "largest relative change",
+        ),
+        Claim(
+            "plain-rescaling",
+            "Rescaling two layers against each other never changes a plain network's function if its units are "
+            "ReLUs or linear.",
+            Exact(rounding=ROUNDING),
+            lambda frame, _: kept(frame, "rescaling", ("plain", "plain, linear")),
+            "largest relative change",
+        ),
+        Claim(
+            "skips-break-permutation",
+            "Skips between layers break the permutation symmetry: outputs move by more than 1 %.",
+            Greater(margin=-ONE_PERCENT),
+            lambda frame, _: broken(frame, "permutation", ("residual", "hyper-residual")),
+            "mean relative change",
+        ),
+        Claim(
+            "skips-break-rescaling",
+            "Skips between layers break the rescaling symmetry, adjacent ones too: outputs move by more than 1 %.",
+            Greater(margin=-ONE_PERCENT),
+            lambda frame, _: broken(frame, "rescaling", WITH_SKIPS),
+            "mean relative change",
+        ),
+        Claim(
+            "path-residual-permutation",
+            "Path-residual networks, whose units all get the same skips, keep the permutation symmetry.",
+            Exact(rounding=ROUNDING),
+            lambda frame, _: kept(frame, "permutation", ("path-residual",)),
+            "largest relative change",
+        ),
+        Claim(
+            "common-permutation-stays",
+            "Ours: permuting all hidden layers alike survives identity skips.",
+            Exact(rounding=ROUNDING),
+            lambda frame, _: kept(frame, COMMON, ("residual",)),
+            "largest relative change",
+        ),
+        Claim(
+            "far-skips-break-common-permutation",
+            "Ours: it does not survive the dense skips of hyper-residual networks: outputs move by more than 1 %.",
+            Greater(margin=-ONE_PERCENT),
+            lambda frame, _: broken(frame, COMMON, ("hyper-residual",)),
+            "mean relative change",
+        ),
+        Claim(
+            "outer-rescaling-stays",
+            "Ours: one rescaling survives the skips, that of the first matrix against the last.",
+            Exact(rounding=ROUNDING),
+            lambda frame, _: kept(frame, OUTER, WITH_SKIPS),
+            "largest relative change",
+        ),
+        Claim(
+            "rescaling-needs-homogeneous-units",
+            "Ours: rescaling needs units with f(gx) = g f(x); with tanh a plain network's outputs move by more "
+            "than 1 %.",
+            Greater(margin=-ONE_PERCENT),
+            lambda frame, _: broken(frame, "rescaling", ("plain, tanh",)),
+            "mean relative change",
+        ),
+    ),
+    cost={"smoke": 0.5, "quick": 5.0, "paper": 15.0},
+    choices=(
+        "The figures are drawings; behind our numbers are random networks of 10 hidden layers of 32 units, in "
+        "float64, with Glorot weights (gain √2, 1 for tanh and linear units) and biases drawn from N(0, .1²), on "
+        "200 Gaussian inputs. Every network is changed 10 times in each way.",
+        "A permutation is any other order of the units of a random hidden layer. Rescaling is that of figure 2c: "
+        "random k < l, W_k × 10, the biases of layers k + 1 … l × 10, W_l × .1.",
+        "Path-residual networks of this width have the matrix of ones divided by the width.",
+        "No skip leaves the input layer, as its size is another; permuting the first hidden layer is nevertheless "
+        "seen by the skip to the second.",
+    ),
+    errata=(
+        "The abstract credits adjacent skips with breaking the permutation symmetry and DenseNet-like ones with the "
+        "rescaling symmetry; adjacent skips break both, as section 2.1 notes.",
+        "Identity skips tie the order of a layer's units to that of the layer below. They do not fix it where no "
+        "skip comes from the input: one permutation of all hidden layers alike stays, n! in place of (n!)^depth.",
+        "Skips do not break every rescaling: if W_0 and all hidden biases are multiplied by 10, all activities of a"
+        " ReLU network are too, skips or not, and the output matrix can undo it, as long as no skip passes either "
+        "of the two.",
+    ),
+    in_tour=False,
+)
