@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from skiplab.cli.verdicts import number
+from skiplab.reproduction.claim import Exact
 from skiplab.reproduction.store import StudyRun, published
 from skiplab.studies import CATALOGUE
 
@@ -40,16 +42,36 @@ def scoreboard() -> str:
 
 
 def contradicted() -> str:
-    """A bullet for every headline claim that our runs contradict."""
+    """A bullet for every statistical claim that our runs contradict somewhere, with its clearest condition.
+
+    Exact statements that fail as printed are in docs/errata.md. A study that shares all trials with earlier ones
+    is an alias and says nothing new.
+    """
     lines = []
+    seen: set[str] = set()
     for study_id, run in shown_runs().items():
-        for row in run.verdicts:
-            if row["headline"] and row["verdict"] == "contradicted":
-                interval = f"[{number(row['low'])}, {number(row['high'])}]"
-                paper = "" if row["paper_value"] is None else f", the paper's {number(row['paper_value'])}"
-                value = f"ours {number(row['statistic'])} {interval}{paper}"
-                lines.append(f"- *{row['text']}* `{study_id}`, {row['condition']}: {value} ({row['unit']}).")
+        keys = {each["key"] for each in run.trials}
+        exact = {claim.id for claim in CATALOGUE[study_id].claims if isinstance(claim.kind, Exact)}
+        if not keys <= seen:
+            lines += _bullets(study_id, [row for row in run.verdicts if row["claim"] not in exact])
+        seen |= keys
     return "\n".join(line.replace(" ().", ".") for line in lines)
+
+
+def _bullets(study_id: str, rows: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for claim in dict.fromkeys(row["claim"] for row in rows):
+        judged = [row for row in rows if row["claim"] == claim and row["headline"]]
+        against = [row for row in judged if row["verdict"] == "contradicted"]
+        if not against:
+            continue
+        row = max(against, key=lambda row: abs(row["statistic"]))
+        interval = f"[{number(row['low'])}, {number(row['high'])}]"
+        paper = "" if row["paper_value"] is None else f", the paper's {number(row['paper_value'])}"
+        value = f"ours {number(row['statistic'])} {interval}{paper}"
+        share = f"in {len(against)} of {len(judged)} conditions, e.g. " if len(judged) > 1 else ""
+        lines.append(f"- *{row['text']}* `{study_id}`, {share}{row['condition']}: {value} ({row['unit']}).")
+    return lines
 
 
 def speed() -> str:
@@ -58,7 +80,7 @@ def speed() -> str:
     seconds: float = 0
     epochs: float = 0
     devices = set()
-    for key in sorted({each["key"] for run in shown_runs().values() for each in run.trials}):
+    for key in sorted({each["key"] for each in shown_runs()["orhan2017/figure-7"].trials}):
         record = store.record(key)
         settings = record["settings"]
         if "seeds" in settings and record["device"].startswith("NVIDIA"):
