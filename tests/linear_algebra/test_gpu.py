@@ -59,7 +59,9 @@ def test_a_gpu_agrees_with_the_cpu(with_eigenvalues):
 def test_lanczos_stays_within_the_memory_it_states(storage):
     diagonal = torch.randn(3, 1, 200_000, device="cuda", dtype=torch.float64)
     start = probes((3,), 4, 200_000, torch_generator(1), device="cuda")
-    diagonal[:, :, :4] @ diagonal[:, :, :4].mT  # cuBLAS takes its own workspace at its first product and keeps it
+    diagonal[:, :, :4] @ diagonal[
+        :, :, :4
+    ].mT  # cuBLAS takes its own workspace at its first product and keeps it
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     lanczos(lambda v: v * diagonal, start, 40, storage=storage)

@@ -1,8 +1,9 @@
-"""The training trial of figures 7, 8 and 9: who is trained, what is recorded, and how members are named."""
+"""The training trial of figures 7 to 12: who is trained, what is recorded, and how members are named."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import pandas as pd
@@ -12,8 +13,9 @@ import torch
 from skiplab import data
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.checks import Refused
+from skiplab.reproduction.store import published
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017 import networks
+from skiplab.studies.orhan2017 import figure_7, networks
 from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training, train
 
 TINY = Training(depth=4, width=8, images=60, epochs=2, batch_size=20)
@@ -104,6 +106,34 @@ def test_free_models_carry_no_bias_settings() -> None:
     assert call.label == "digits, plain, 1 networks"
     folded = networks.call(TINY, "digits", "residual", [Member(0, 1.0)] * 2, skip="folded-1", what="search")
     assert folded.label == "digits, residual (folded-1), search, 2 networks"
+
+
+def test_profiles_belong_to_their_model_alone() -> None:
+    members = [Member(0, 1.0, 0.5, 0.1, slope=-0.1, offset=0.3), Member(0, 1.0, slope=-0.1, offset=0.2)]
+    profiled = networks.together(TINY, "digits", "bias-profile", members)
+    assert (profiled.slopes, profiled.offsets) == ((-0.1, -0.1), (0.3, 0.2))
+    assert (profiled.sigmas, profiled.strengths) == ((), ())
+    assert networks.network_id(profiled, 0) != networks.network_id(profiled, 1)
+    for model in ("plain", "bias-symm-break"):
+        other = networks.together(TINY, "digits", model, members)
+        assert (other.slopes, other.offsets) == ((), ())
+    table = train.function(profiled, Bench())
+    assert set(zip(table["slope"], table["offset"], strict=True)) == {(-0.1, 0.3), (-0.1, 0.2)}
+    assert "slope" not in train.function(settings_of("plain"), Bench())
+
+
+def test_a_zero_profile_trains_as_the_plain_network() -> None:
+    plain, zero = (train.function(settings_of(model), Bench()) for model in ("plain", "bias-profile"))
+    assert plain["value"].tolist() == zero["value"].tolist()
+
+
+def test_published_networks_keep_their_keys() -> None:
+    """Fields that were added since must not change what settings are called."""
+    store = published()
+    record = json.loads((store.root / "studies/orhan2017/figure-7/paper/run.json").read_text())
+    calls = figure_7.search(figure_7.STUDY.settings["paper"], [])
+    assert len(calls) == 6
+    assert all(store.has(call.key(record["provenance"]["data"].__getitem__)) for call in calls)
 
 
 def test_search_seeds_are_apart_from_deciding_ones() -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2018.skip_spectra import QUANTITIES, Spectra, skip_of, skip_spectra
+from skiplab.studies.orhan2017.figure_10 import skip_of
+from skiplab.studies.orhan2018.skip_spectra import QUANTITIES, Spectra, skip_spectra
 
 
 @pytest.fixture(scope="module")

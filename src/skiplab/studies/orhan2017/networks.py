@@ -1,10 +1,10 @@
-"""The networks that figures 7, 8 and 9 train: declared here once, so that the figures share them.
+"""The networks that figures 7 to 12 train: declared here once, so that the figures share them.
 
 orhan2018, the later version of the paper, trains the same networks and names the same trials.
 
 A trial trains all members of one model on one data set as one batch; members differ in seed, initial gain and,
-for the bias regularisers, in σ and λ, so a grid search is one trial. Its table is long: one row a network,
-epoch and quantity.
+for the bias regularisers, in σ and λ, for constant bias profiles in a and b, so a grid search is one trial. Its
+table is long: one row a network, epoch and quantity.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ SMOKE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Networks:
-    """Settings of one training trial; gains, sigmas, strengths and means have one entry a member."""
+    """Settings of one training trial; gains, sigmas, strengths, means, slopes and offsets have one entry a member."""
 
     data: str
     model: str
@@ -115,6 +115,8 @@ class Networks:
     norm_samples: int = 500
     rate: float = 5e-4
     means: tuple[float, ...] = ()
+    slopes: tuple[float, ...] = ()
+    offsets: tuple[float, ...] = ()
 
 
 # Which network a model is, and what is done with its biases.
@@ -128,6 +130,7 @@ MODELS = {
     "hyper-residual": ("hyper-residual", "free"),
     "bias-reg": ("plain", "targets"),
     "bias-reg-bn": ("plain", "targets"),
+    "bias-profile": ("plain", "constant"),
 }
 
 
@@ -153,6 +156,7 @@ def train_members(
 ) -> Trained:
     """Train the members; ``watch(ensemble, epoch)`` sees them at the start of each epoch and at the end."""
     from skiplab.ensembles import Ensemble
+    from skiplab.studies.orhan2017.bias_profiles import add_bias_profile_
     from skiplab.training import Plan
     from skiplab.training import train as train_ensemble
     from skiplab.training.checkpoints import Checkpoints
@@ -165,8 +169,11 @@ def train_members(
         build(settings, samples, seed, gain)
         for seed, gain in zip(settings.seeds, settings.gains, strict=True)
     ]
-    ensemble = Ensemble.of(modules, device=bench.device)
     _, biases = MODELS[settings.model]
+    if biases == "constant":
+        for module, slope, offset in zip(modules, settings.slopes, settings.offsets, strict=True):
+            add_bias_profile_(module, slope, offset)
+    ensemble = Ensemble.of(modules, device=bench.device)
     penalties = []
     means = settings.means or 0.0
     if biases == "targets":
@@ -292,6 +299,8 @@ def table(settings: Networks, rows: list[dict[str, Any]], diverged: Sequence[boo
     )
     if settings.means:
         members["mean"] = settings.means
+    if settings.slopes:
+        members["slope"], members["offset"] = settings.slopes, settings.offsets
     frame = pd.DataFrame(rows).merge(members, on="member").drop(columns="member")
     words = ["network_id", "data", "model", "skip", "quantity"]
     frame = frame.astype(dict.fromkeys(words, "category") | {"epoch": "int16", "layer": "int16"})
@@ -313,6 +322,8 @@ def network_id(settings: Networks, index: int) -> str:
     ]
     if settings.means:
         own.append(settings.means[index])
+    if settings.slopes:
+        own += [settings.slopes[index], settings.offsets[index]]
     return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -328,6 +339,8 @@ class Member:
     sigma: float = 0.0
     strength: float = 0.0
     mean: float = 0.0
+    slope: float = 0.0
+    offset: float = 0.0
 
 
 def call(
@@ -356,7 +369,8 @@ def together(
 ) -> Networks:
     """The settings of a trial that trains these members."""
     chosen = list(members)
-    biased = MODELS[model][1] != "free"
+    biased = MODELS[model][1] in ("targets", "start")
+    profiled = MODELS[model][1] == "constant"
     return Networks(
         data=data,
         model=model,
@@ -368,6 +382,8 @@ def together(
         strengths=tuple(member.strength for member in chosen) if biased else (),
         norms_at=norms_at,
         means=tuple(member.mean for member in chosen) if model.startswith("bias-reg") else (),
+        slopes=tuple(member.slope for member in chosen) if profiled else (),
+        offsets=tuple(member.offset for member in chosen) if profiled else (),
     )
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_9, searches
+from skiplab.studies.orhan2017 import figure_9, figure_10, searches
 from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import FigureSettings, Member
+from skiplab.studies.orhan2017.figure_10 import skip_of
 from skiplab.studies.orhan2018 import networks
-from skiplab.studies.orhan2018.skip_spectra import Spectra, skip_of, skip_spectra
+from skiplab.studies.orhan2018.skip_spectra import Spectra, skip_spectra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,38 +24,23 @@ TENFOLD = math.log(10)
 
 
 @dataclass(frozen=True)
-class Settings(FigureSettings):
-    """The earlier version's settings, and the τ of the skip matrices; larger ones are less orthogonal."""
+class Settings(figure_10.Settings):
+    """The earlier version's settings, with fewer matrices: their eigenvalues are shown here, not judged."""
 
     data: tuple[str, ...] = ("cifar100-coarse", "cifar10")
-    runs: int = 10
-    norms_at: tuple[int, ...] = (0,)
-    taus: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1)
-    draws: int = 5  # random matrices of each τ whose eigenvalues are shown
-
-    @property
-    def skips(self) -> list[tuple[str, str]]:
-        """(model, skip) pairs from the least to the most orthogonal, τ = 0 or the smallest one."""
-        return [("residual", skip_of(tau)) for tau in sorted(self.taus, reverse=True)]
+    draws: int = 5
 
 
-# At 32 units τ is four times as large, so that exp(−τ(n − 1)), the smallest eigenvalue, is nearly the same.
-QUICK = Settings(**earlier.QUICK, taus=(0.0, 0.08, 0.2, 0.4))
+QUICK = Settings(**earlier.QUICK, taus=figure_10.QUICK.taus)
 SMOKE = Settings(**earlier.SMOKE, taus=(0.0, 0.4), draws=2)
 
 
 def train(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
-    """The one stage: the matrices' spectra, and for every τ the deciding runs and the gain search."""
-    seeds = earlier.final_seeds(settings.seed, settings.runs)
+    """The one stage: the matrices' spectra, and the networks of the earlier version's figure 10."""
     draws = tuple(earlier.final_seeds(settings.seed, settings.draws))
     spectra = Spectra(settings.taus, draws, settings.width)
     calls = [skip_spectra.of(spectra, f"eigenvalues of skip matrices, {len(draws)} draws")]
-    for data, (model, skip) in product(settings.data, settings.skips):
-        members = [Member(seed, gain) for gain, seed in product(settings.gains, seeds)]
-        options: dict[str, Any] = {"skip": skip, "norms_at": settings.norms_at}
-        calls.append(earlier.call(settings.training, data, model, members, **options))
-        calls.append(searches.gain_search(settings, model, data, skip))
-    return calls
+    return calls + figure_10.train_networks(settings)
 
 
 def table(_: Settings, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -79,11 +63,7 @@ def decays(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
 
 def trend(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
     """Accuracies from the largest τ to the smallest."""
-    wide = networks.part(frame, "wide")
-    return [
-        Evidence(condition, [searches.accuracies(rows) for rows in groups], headline=headline)
-        for condition, headline, groups in searches.each_condition(wide, settings, settings.skips)
-    ]
+    return figure_10.trend(networks.part(frame, "wide"), settings)
 
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skiplab.reproduction.trial import Bench, trial
+from skiplab.studies.orhan2017.figure_10 import skip_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,11 +21,6 @@ class Spectra:
     taus: tuple[float, ...]
     seeds: tuple[int, ...]
     width: int = 128
-
-
-def skip_of(tau: float) -> str:
-    """The name of a skip matrix of the τ family."""
-    return f"tau-{tau:g}"
 
 
 @trial(version=1)

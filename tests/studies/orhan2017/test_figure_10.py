@@ -1,0 +1,90 @@
+"""Figure 10's trials, which it shares, and its claims on tables with numbers of our choosing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import pytest
+
+from skiplab.reproduction.trial import Bench, Call
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.orhan2017 import figure_10, networks, note_4
+from skiplab.studies.orhan2018 import figure_8 as later
+
+Make = Callable[..., pd.DataFrame]
+TAUS = (0.0, 0.2, 0.4)
+SETTINGS = dataclasses.replace(figure_10.SMOKE, runs=6, gains=(1.0,), taus=TAUS, width=16)
+
+
+def frame_of(trained: Make, accuracy: Sequence[float]) -> pd.DataFrame:
+    """Real matrices, and one accuracy a τ."""
+    frames = [call.trial.function(call.settings, Bench()) for call in figure_10.train(SETTINGS, [])[:3]]
+    frames += [
+        trained("residual", seed, [value + (seed % 500) / 10000], skip=figure_10.skip_of(tau))
+        for tau, value in zip(TAUS, accuracy, strict=True)
+        for seed in (*range(6), 500)
+    ]
+    return figure_10.table(SETTINGS, [pd.concat(frames, ignore_index=True)])
+
+
+def keys(calls: Sequence[Call]) -> set[str]:
+    return {call.key(str) for call in calls if call.trial is networks.train}
+
+
+@pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
+def test_the_networks_are_those_of_the_later_versions_figure_8(scale: str) -> None:
+    ours = keys(figure_10.train(figure_10.STUDY.settings[scale], []))
+    theirs = keys(later.train(later.STUDY.settings[scale], []))
+    assert ours == theirs
+    assert len(ours) == 2 * len(figure_10.STUDY.settings[scale].taus) * (1 if scale == "smoke" else 2)
+
+
+def test_the_matrices_at_paper_scale_are_those_of_note_4() -> None:
+    ours = {call for call in figure_10.train(figure_10.Settings(), []) if call.trial is note_4.matrices}
+    theirs = set(note_4.draws(note_4.STUDY.settings["paper"], []))
+    assert len(ours) == 5
+    assert ours <= theirs
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "verdict"), [((0.9, 0.7, 0.5), "holds"), ((0.5, 0.7, 0.9), "contradicted")]
+)
+def test_the_trend_follows_the_numbers(trained: Make, accuracy: tuple[float, ...], verdict: str) -> None:
+    found = judge(figure_10.STUDY, frame_of(trained, accuracy), SETTINGS, "quick")
+    (trend,) = [row for row in found if row.claim == "accuracy-falls-with-tau" and row.headline]
+    assert (trend.condition, trend.verdict) == ("digits, best gains (1)", verdict)
+    assert trend.statistic == (1.0 if verdict == "holds" else 0.0)
+
+
+def test_eigenvalues_stay_within_the_wide_bound_only(trained: Make) -> None:
+    found = judge(figure_10.STUDY, frame_of(trained, (0.9, 0.7, 0.5)), SETTINGS, "quick")
+    wide = {row.condition: row.verdict for row in found if row.claim == "unit-circle"}
+    assert wide == {"τ = 0": "holds", "τ = 0.2": "holds", "τ = 0.4": "holds"}
+    narrow = {row.condition: row for row in found if row.claim == "unit-circle-narrow"}
+    # An orthogonal matrix of 16 units errs by several eps, and cond(T) is 1 there.
+    assert narrow["τ = 0"].verdict == "contradicted"
+    assert "bound 2.2e-16" in narrow["τ = 0"].detail
+
+
+def test_an_eigenvalue_off_the_circle_contradicts_both_bounds(trained: Make) -> None:
+    frame = frame_of(trained, (0.9, 0.7, 0.5))
+    off = (frame["quantity"] == "deviation") & (frame["tau"] == 0.4) & (frame["draw"] == 1)
+    assert off.sum() == 1
+    frame.loc[off, "value"] = 1e-6
+    found = judge(figure_10.STUDY, frame, SETTINGS, "quick")
+    against = {(row.claim, row.condition) for row in found if row.verdict == "contradicted"}
+    assert {("unit-circle", "τ = 0.4"), ("unit-circle-narrow", "τ = 0.4")} <= against
+
+
+def test_the_figure_has_a_column_for_the_matrices_and_one_a_data_set(trained: Make) -> None:
+    figure = figure_10.figure(frame_of(trained, (0.9, 0.7, 0.5)), SETTINGS)
+    spectra, curves, deviations, gains = figure.axes
+    assert len(spectra.get_lines()) == 3 * len(TAUS)
+    assert [line.get_label() for line in curves.get_lines()] == ["τ = 0", "τ = 0.2", "τ = 0.4"]
+    assert [text.get_text() for text in deviations.get_legend().get_texts()] == [
+        "n·eps·cond(T)²",
+        "eps·cond(T)",
+    ]
+    assert gains.get_xlabel() == "initial gain g"

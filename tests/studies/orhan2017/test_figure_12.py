@@ -1,0 +1,226 @@
+"""Figure 12's stages, its trial and its claims, the latter on tables with numbers of our choosing."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from skiplab.checks import Refused
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.orhan2017 import figure_12, networks
+from skiplab.studies.orhan2017.figure_12 import KINDS, kind_of
+from skiplab.studies.orhan2017.networks import Member, Training
+from skiplab.studies.orhan2017.profile_trials import constant_or_start, train_and_rescale
+from skiplab.studies.orhan2017.rescaled_networks import Rescaled
+
+SETTINGS = dataclasses.replace(
+    figure_12.SMOKE,
+    runs=7,
+    other_runs=6,
+    search_runs=2,
+    gains=(0.3, 1.0),
+    slopes=(0.0, -0.1, -0.2),
+    rising=(0.1,),
+    offsets=(0.0, 0.5),
+)
+Line = tuple[float, float]
+CHOSEN: dict[str, Line] = {
+    "plain": (0.0, 0.0),
+    "constant": (0.0, 0.5),
+    "decreasing": (-0.2, 0.5),
+    "increasing": (0.1, 0.0),
+}
+
+
+def rows_of(line: Line, gain: float, seed: int, values: dict[str, float]) -> pd.DataFrame:
+    member = Member(seed, gain, slope=line[0], offset=line[1])
+    named = networks.together(Training(epochs=1), "digits", "bias-profile", [member])
+    common: dict[str, Any] = {"member": 0, "epoch": 1, "layer": 0}
+    rows = [common | {"quantity": quantity, "value": value} for quantity, value in values.items()]
+    return networks.table(named, rows, [False])
+
+
+def searched(best: dict[str, Line] = CHOSEN) -> pd.DataFrame:
+    """Gain 1 is better than .3 by .2, and within a kind the profile given is best by .1."""
+    return pd.concat(
+        rows_of(line, gain, seed, {"accuracy": 0.3 + 0.2 * (gain == 1.0) + 0.1 * (line in best.values())})
+        for line in SETTINGS.profiles
+        for gain in SETTINGS.gains
+        for seed in (500, 501)
+    )
+
+
+def frame_of(accuracy: dict[str, float], ratio: dict[str, float]) -> pd.DataFrame:
+    decided = [
+        rows_of(
+            line,
+            gain,
+            seed,
+            {
+                "accuracy": accuracy[kind] * gain + seed / 1000,
+                "before": 0.9,
+                "chance": 0.1,
+                "rescaling": 1.0 if kind == "plain" else ratio[kind] + seed / 1000,
+                "whole_rescaling_change": 1e-14,
+            },
+        )
+        for kind, line in CHOSEN.items()
+        for gain in SETTINGS.gains
+        for seed in range(7 if gain == 1.0 else 6)
+    ]
+    call = figure_12.decide(SETTINGS, [searched()])[-1]
+    start = constant_or_start.function(call.settings, Bench())
+    return figure_12.table(SETTINGS, [searched(), pd.concat([*decided, start], ignore_index=True)])
+
+
+AS_PRINTED = frame_of(
+    {"plain": 0.3, "constant": 0.5, "decreasing": 0.8, "increasing": 0.4},
+    {"constant": 0.8, "decreasing": 0.6, "increasing": 0.7},
+)
+
+
+def verdicts(frame: pd.DataFrame) -> dict[tuple[str, str], Any]:
+    return {(row.claim, row.condition): row for row in judge(figure_12.STUDY, frame, SETTINGS, "quick")}
+
+
+def test_profiles_are_the_papers_and_their_mirror_images() -> None:
+    settings = figure_12.Settings()
+    assert len(settings.profiles) == len(set(settings.profiles)) == 45
+    papers = [(slope, offset) for slope, offset in settings.profiles if slope <= 0]
+    assert len(papers) == 25
+    assert sorted(settings.rising) == sorted(-slope for slope in settings.slopes if slope)
+    assert [kind_of(*line) for line in ((0, 0), (0, 0.03), (-0.003, 0), (0.003, 0.12))] == list(KINDS)
+
+
+def test_a_grid_without_a_kind_is_refused() -> None:
+    with pytest.raises(Refused, match="have no decreasing profile; include slopes 0, below and above it"):
+        dataclasses.replace(SETTINGS, slopes=(0.0,))
+    with pytest.raises(Refused, match=r"offsets \(0\.0,\) have no constant or increasing profile"):
+        dataclasses.replace(SETTINGS, offsets=(0.0,), rising=())
+
+
+def test_the_whole_grid_trains_as_one_batch_a_gain() -> None:
+    calls = figure_12.search(figure_12.Settings(), [])
+    assert [set(call.settings.gains) for call in calls] == [{gain} for gain in figure_12.Settings().gains]
+    for call in calls:
+        points = list(zip(call.settings.slopes, call.settings.offsets, call.settings.seeds, strict=True))
+        assert len(points) == len(set(points)) == 45 * 5
+        assert min(call.settings.seeds) == 500
+
+
+def test_the_best_profile_of_a_kind_is_taken_by_its_mean_at_one_gain() -> None:
+    found = pd.concat(
+        [
+            rows_of((-0.1, 0.0), 1.0, 500, {"accuracy": 0.9}),
+            rows_of((-0.1, 0.0), 1.0, 501, {"accuracy": 0.1}),
+            rows_of((-0.2, 0.0), 1.0, 500, {"accuracy": 0.6}),
+            rows_of((-0.2, 0.0), 1.0, 501, {"accuracy": 0.6}),
+            rows_of((-0.2, 0.5), 0.3, 500, {"accuracy": 0.9}),
+            rows_of((0.1, 0.5), 1.0, 500, {"accuracy": 0.8}),
+        ]
+    )
+    assert figure_12.best_profile(found, "digits", 1.0, "decreasing") == (-0.2, 0.0)
+    assert figure_12.best_profile(found, "digits", 0.3, "decreasing") == (-0.2, 0.5)
+    assert figure_12.best_profile(found, "digits", 1.0, "increasing") == (0.1, 0.5)
+
+
+def test_what_the_search_found_is_trained_on_other_seeds_and_rescaled() -> None:
+    *calls, start = figure_12.decide(SETTINGS, [searched()])
+    found = [call.settings.networks for call in calls]
+    assert [set(zip(each.slopes, each.offsets, strict=True)) for each in found] == [
+        {CHOSEN[kind]} for kind in KINDS
+    ]
+    assert all(each.seeds == (*range(6), *range(7)) for each in found)
+    assert all(each.gains == (0.3,) * 6 + (1.0,) * 7 for each in found)
+    assert calls[0].label == "digits, bias-profile, plain, 13 networks, rescaled"
+    assert (start.settings.slope, start.settings.offset) == (-0.1, 0.5)
+    assert calls[0].settings.data == "digits"
+
+
+def test_profiles_that_were_not_chosen_do_not_choose_a_gain() -> None:
+    assert set(AS_PRINTED["model"]) == {*KINDS, "searched", "start"}
+    chosen = AS_PRINTED[networks.is_search(AS_PRINTED["seed"]) & (AS_PRINTED["model"] == "decreasing")]
+    assert set(zip(chosen["slope"], chosen["offset"], strict=True)) == {CHOSEN["decreasing"]}
+    assert chosen["gain"].nunique() == 2
+
+
+def test_every_claim_holds_where_the_paper_is_right() -> None:
+    found = verdicts(AS_PRINTED)
+    headlines = {claim: row for (claim, _), row in found.items() if row.headline}
+    assert {claim: row.verdict for claim, row in headlines.items()} == {
+        claim.id: "holds" for claim in figure_12.STUDY.claims
+    }
+    assert headlines["best-is-decreasing"].detail == "-0.2·l + 0.5 against constant, 0·l + 0.5"
+    assert headlines["best-is-decreasing"].statistic == pytest.approx(0.3, abs=1e-6)
+    assert headlines["decreasing-less-symmetric"].statistic == pytest.approx(0.2, abs=1e-6)
+    assert headlines["decreasing-less-above-chance"].statistic == pytest.approx(0.2 * 0.9 / 0.8, abs=1e-5)
+    assert ("constant-less-symmetric", "digits, gain 0.3") in found
+
+
+def test_every_claim_of_the_paper_falls_where_it_is_wrong() -> None:
+    frame = frame_of(
+        {"plain": 0.8, "constant": 0.5, "decreasing": 0.3, "increasing": 0.9},
+        {"constant": 1.2, "decreasing": 1.4, "increasing": 0.7},
+    )
+    found = {claim: row.verdict for (claim, _), row in verdicts(frame).items() if row.headline}
+    ours = {"whole-symmetric", "constant-is-a-start"}
+    assert {claim: verdict for claim, verdict in found.items() if claim not in ours} == {
+        claim.id: "contradicted" for claim in figure_12.STUDY.claims if claim.id not in ours
+    }
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "claim"),
+    [("whole_rescaling_change", 1e-6, "whole-symmetric"), ("difference", 1e-3, "constant-is-a-start")],
+)
+def test_one_network_that_disobeys_contradicts_our_statements(
+    quantity: str, value: float, claim: str
+) -> None:
+    frame = AS_PRINTED.copy()
+    rows = (frame["quantity"] == quantity) & (frame["seed"] == 1)
+    frame.loc[rows, "value"] = value
+    against = {name for (name, _), row in verdicts(frame).items() if row.verdict == "contradicted"}
+    assert against == {claim}
+
+
+def test_trained_networks_are_rescaled() -> None:
+    lines = ((0.0, 0.0), (0.5, 1.0), (-0.2, 0.5))
+    members = [Member(seed, 2**0.5, slope=line[0], offset=line[1]) for line in lines for seed in (0, 1)]
+    training = Training(depth=4, width=16, images=200, epochs=6, batch_size=20)
+    named = networks.together(training, "digits", "bias-profile", members)
+    frame = train_and_rescale.function(Rescaled(named, 100, pairs=8), Bench())
+    assert (frame.loc[frame["quantity"] == "whole_rescaling", "value"] == 1).all()
+    changes = frame.pivot_table(index=["slope", "seed"], columns="quantity", values="value", observed=True)
+    assert (changes["whole_rescaling_change"] < 1e-12).all()
+    assert ((changes["rescaling_change"] < 1e-12) == (changes.index.get_level_values("slope") == 0)).all()
+    ratios = frame[frame["quantity"] == "rescaling"].set_index(["slope", "offset"])["value"]
+    assert ratios[0.0, 0.0].tolist() == [1.0, 1.0]
+    for line in lines[1:]:
+        assert (ratios[line] != 1).all()
+        assert ratios[line].nunique() == 2
+
+
+def test_a_gain_without_runs_gives_no_evidence() -> None:
+    frame = AS_PRINTED[(AS_PRINTED["gain"] != 0.3) | networks.is_search(AS_PRINTED["seed"])]
+    found = verdicts(frame)["best-is-decreasing", "digits, gain 0.3"]
+    assert (found.verdict, found.runs) == ("undecided", 0)
+
+
+def test_the_figure_has_the_papers_panels_and_ours() -> None:
+    figure = figure_12.figure(AS_PRINTED, SETTINGS)
+    lines, symmetry, curves, grid, gains, by_gain = figure.axes
+    assert len(lines.get_lines()) == len(SETTINGS.profiles) + len(KINDS)
+    assert [text.get_text() for text in symmetry.get_xticklabels()] == [
+        "Plain",
+        "Constant",
+        "Decreasing",
+        "Increasing",
+    ]
+    assert len(curves.get_lines()) == len(KINDS)
+    assert grid.get_title(loc="left") == "accuracy in %, search, gain 1"
+    assert [text.get_text() for text in grid.get_yticklabels()] == ["0.1", "0", "-0.1", "-0.2"]
+    assert gains.get_xlabel() == by_gain.get_xlabel() == "initial gain g"
