@@ -146,7 +146,7 @@ def test_python_m_skiplab_is_the_same_command() -> None:
     command = [sys.executable, "-m", "skiplab"]
     wrong = subprocess.run([*command, "run", "figure-7"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2
-    assert "Did you mean orhan2017/figure-7?" in wrong.stderr
+    assert "Did you mean orhan2017/figure-7 or orhan2018/figure-7?" in wrong.stderr
     usage = subprocess.run([*command, "run"], capture_output=True, text=True, check=False, env=os.environ)
     assert usage.returncode == 2
 
