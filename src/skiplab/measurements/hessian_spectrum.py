@@ -28,13 +28,11 @@ from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
 from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters, some_members
 from skiplab.measurements.moment_mixture import fit_mixture
 from skiplab.measurements.outliers import Rest
+from skiplab.measurements.probe_noise import quantile, stderr, with_noise
 from skiplab.randomness import torch_generator
 
 METHODS = ("auto", "exact", "lanczos", "moments")
 FRACTIONS = ("degenerate", "negative", "positive")
-LEVEL = (
-    0.99  # of the probe noise in [low, high]; chosen by us, since limits and noise come on top of each other
-)
 LARGEST_EXACT = 20_000
 # `auto` takes `exact` if the eigensolver needs less than this; its speed was measured on 2 cores and on an H200.
 EXACT_SECONDS, EXACT_RATE = 120.0, {"cpu": 2e10, "cuda": 2e12}
@@ -139,7 +137,7 @@ def hessian_spectrum(
     ``deflate`` takes so many eigenvalues of largest |λ| out exactly before ``lanczos`` or ``moments`` probe the rest.
     On trained nets of 1,594 parameters (10 probes × 80 steps) 10 outliers cut the error of the second moment 6- to
     80-fold, from 15 % of it to between 2 % and .2 %, and 30 cut it 20- to 280-fold. The limits at ±1e-3 became 5 to
-    15 % narrower, which the same time spent on further steps does as well: hence the default 0.
+    15 % narrower, which the same time spent on further steps did as well where we compared: hence the default 0.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> spectrum.degenerate, spectrum.degenerate_low, spectrum.degenerate_high, spectrum.resolved
@@ -260,14 +258,14 @@ def _lanczos(product: HessianProduct, members: slice, settings: _Settings) -> _R
     middles["degenerate"] = 1 - middles["negative"] - middles["positive"]
     lows, highs = {}, {}
     for name, (low, high) in limits.items():
-        lows[name], highs[name] = _with_noise(low, high, product.dimension)
+        lows[name], highs[name] = with_noise(low, high, product.dimension)
     gaps = torch.maximum((left_high - left_low).mean(-1), (right_high - right_low).mean(-1))
     nodes, weights = rest.joined(rule)
     powers = torch.stack([(weights * nodes.pow(j)).sum(-1).mean(-1) for j in range(1, 5)], -1)
     return _Rule(
         t,
         {name: middle.mean(-1) for name, middle in middles.items()},
-        {name: _stderr(middle, product.dimension) for name, middle in middles.items()},
+        {name: stderr(middle, product.dimension) for name, middle in middles.items()},
         lows,
         highs,
         gaps <= settings.tolerance,
@@ -305,7 +303,7 @@ def _by_moments(product: HessianProduct, members: slice, settings: _Settings) ->
         errors.append(spread.sqrt().tolist() if spread is not None else [math.nan] * 3)
     value = torch.tensor(values, dtype=torch.float64, device=t.device).unbind(-1)
     error = torch.tensor(errors, dtype=torch.float64, device=t.device).unbind(-1)
-    half = [_quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
+    half = [quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
     nodes, weights = rest.joined(short)
     return _Rule(
         t,
@@ -352,42 +350,6 @@ def _without_outliers(product: HessianProduct, members: slice, settings: _Settin
         return Rest.all_of(product, start, ROUNDING[product.dtype])
     draw = torch_generator(settings.seed, "outliers", members.start)
     return Rest.without_outliers(product, start, ROUNDING[product.dtype], settings.deflate, draw)
-
-
-def _stderr(samples: Tensor, dimension: int) -> Tensor:
-    """Standard error (E,) over probes (E, k); for one probe the largest that theory allows.
-
-    A Rademacher probe's mass on any r of P eigenvectors has variance at most 2r(P − r)/P³ ≤ 1/(2P).
-    """
-    count = samples.shape[-1]
-    if count == 1:
-        return torch.full_like(samples[..., 0], math.sqrt(0.5 / dimension))
-    return samples.std(-1) / math.sqrt(count)
-
-
-def _with_noise(low: Tensor, high: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
-    """Bound a fraction f (E,) by limits (E, k) of the masses of k probes: Wilson's score interval (1927).
-
-    A probe's mass has mean f and variance at most 2f(1 − f)/P (see ``_stderr``), so those f are kept for which some
-    mean mass within the limits has (mass − f)² ≤ z²·2f(1 − f)/(kP). Student's interval would add the scatter of the
-    limits, which is no noise of the mass, and is too short where a handful of eigenvalues lie beyond t: a few
-    probes may all see little of them and agree.
-    """
-    share = 2 * _quantile(1) ** 2 / (low.shape[-1] * dimension)
-
-    def root(mass: Tensor, sign: int) -> Tensor:
-        inner = share * (share + 4 * mass * (1 - mass))
-        return (2 * mass + share + sign * inner.sqrt()) / (2 * (1 + share))
-
-    return root(low.mean(-1), -1).clamp(0, 1), root(high.mean(-1), 1).clamp(0, 1)
-
-
-def _quantile(count: int) -> float:
-    from scipy import stats
-
-    if count == 1:
-        return float(stats.norm.ppf(0.5 + LEVEL / 2))
-    return float(stats.t.ppf(0.5 + LEVEL / 2, count - 1))
 
 
 def _joined(method: str, rules: list[_Rule], dimension: int, samples: int) -> HessianSpectrum:

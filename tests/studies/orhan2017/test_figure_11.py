@@ -12,7 +12,7 @@ import torch
 from skiplab import data
 from skiplab.architectures.fully_connected import HyperResidualNet
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_11, networks
+from skiplab.studies.orhan2017 import building, figure_11
 
 Make = Callable[..., pd.DataFrame]
 SETTINGS = dataclasses.replace(figure_11.SMOKE, runs=6, gains=(0.3, 1.0))
@@ -46,7 +46,7 @@ def test_networks_have_twenty_layers_and_both_sets(scale: str) -> None:
 
 def test_far_skips_are_folded_twice_and_adjacent_ones_are_identities() -> None:
     settings = figure_11.train(figure_11.Settings(data=("digits",)), [])[2].settings
-    network = networks.build(settings, data.tensors("digits", images=10), 0, 0.3)
+    network = building.build(settings, data.tensors("digits", images=10), 0, 0.3)
     assert isinstance(network, HyperResidualNet)
     assert len(network.hidden) == 20
     assert all(isinstance(layer.skip, torch.nn.Identity) for layer in network.hidden[1:])

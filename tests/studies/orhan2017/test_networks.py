@@ -15,7 +15,7 @@ from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.checks import Refused
 from skiplab.reproduction.store import published
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017 import figure_7, networks
+from skiplab.studies.orhan2017 import building, figure_7, networks
 from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training, train
 
 TINY = Training(depth=4, width=8, images=60, epochs=2, batch_size=20)
@@ -66,7 +66,7 @@ def test_models_are_what_they_are_called() -> None:
     samples = data.tensors("digits", images=60)
 
     def build(model: str, skip: str = "identity") -> torch.nn.Module:
-        network = networks.build(settings_of(model, skip=skip), samples, 3, 1.0)
+        network = building.build(settings_of(model, skip=skip), samples, 3, 1.0)
         assert isinstance(network, torch.nn.Module)
         return network
 
@@ -77,7 +77,7 @@ def test_models_are_what_they_are_called() -> None:
     normalised = [m for m in build("bias-symm-break-bn").modules() if "Norm" in type(m).__name__]
     assert len(normalised) == 1
     assert not [m for m in build("bias-symm-break").modules() if "Norm" in type(m).__name__]
-    one, same, other = build("plain"), build("plain"), networks.build(settings_of("plain"), samples, 4, 1.0)
+    one, same, other = build("plain"), build("plain"), building.build(settings_of("plain"), samples, 4, 1.0)
     assert torch.equal(next(one.parameters()), next(same.parameters()))
     assert not torch.equal(next(one.parameters()), next(other.parameters()))
 
@@ -154,5 +154,5 @@ def test_searches_may_be_shorter() -> None:
 
 def test_digits_keep_their_pixels() -> None:
     reduced = dataclasses.replace(TINY, components=10)
-    assert networks.components(Networks("digits", "plain", (0,), (1.0,), reduced)) is None
-    assert networks.components(Networks("cifar10", "plain", (0,), (1.0,), reduced)) == 10
+    assert building.components(Networks("digits", "plain", (0,), (1.0,), reduced)) is None
+    assert building.components(Networks("cifar10", "plain", (0,), (1.0,), reduced)) == 10

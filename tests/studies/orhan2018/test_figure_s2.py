@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from skiplab.data import TensorSet
+from skiplab.studies.orhan2017 import building
 from skiplab.studies.orhan2017 import networks as earlier
 from skiplab.studies.orhan2017.networks import Member
 from skiplab.studies.orhan2018 import best_and_worst, figure_s2
@@ -20,7 +21,7 @@ def test_the_networks_have_as_many_parameters_as_the_caption_says(scale: str, co
     named = earlier.together(settings.narrow_training, "cifar100-coarse", "plain", [Member(0, 1.0)])
     inputs = torch.zeros(1, settings.narrow_components)
     samples = TensorSet(inputs, torch.zeros(1, dtype=torch.int64), 20, "cifar100-coarse", "")
-    network = earlier.build(named, samples, 0, 1.0)
+    network = building.build(named, samples, 0, 1.0)
     assert sum(tensor.numel() for tensor in network.parameters()) == count
     assert f"{count:,}" in figure_s2.STUDY.caption
 

@@ -15,6 +15,7 @@ from skiplab.checks import Refused, TimeIsUp
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.trial import Bench
+from skiplab.studies.orhan2017 import building
 from skiplab.studies.orhan2017 import networks as earlier
 from skiplab.studies.orhan2017.networks import Member, Training
 from skiplab.studies.orhan2018.networks import Measured, chosen, joined, train_and_measure
@@ -48,7 +49,7 @@ def test_rows_are_what_the_measurements_say_of_the_networks_at_that_epoch(model:
         units = singularities(ensemble, batch)
         for name in ("norm", "overlap", "dependence", "zero"):
             assert values(frame, name, epoch) == pytest.approx(getattr(units, name).tolist(), rel=1e-6)
-        test = earlier.samples_of("digits", 60, None, "cpu", "test")
+        test = building.samples_of("digits", 60, None, "cpu", "test")
         right = (trained.ensemble(test.inputs).argmax(-1) == test.labels).double().mean(1)
         assert values(frame, "test_accuracy", epoch) == pytest.approx(right.tolist(), rel=1e-6)
         lanczos = hessian_spectrum(

@@ -41,7 +41,7 @@ SMOKE = Settings(**networks.SMOKE, taus=(0.0, 0.4), draws=2)
 
 
 def skip_of(tau: float) -> str:
-    """The name of a skip matrix of the τ family, which networks.skip_matrix reads."""
+    """The name of a skip matrix of the τ family, which building.skip_matrix reads."""
     return f"tau-{tau:g}"
 
 

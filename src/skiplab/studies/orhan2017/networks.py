@@ -9,7 +9,6 @@ table is long: one row a network, epoch and quantity.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +21,6 @@ from skiplab.reproduction.trial import Bench, Call, trial
 if TYPE_CHECKING:
     import pandas as pd
 
-    from skiplab.architectures.skip_matrices import SkipMatrix
     from skiplab.data import TensorSet
     from skiplab.ensembles import Ensemble
 
@@ -157,6 +155,7 @@ def train_members(
     """Train the members; ``watch(ensemble, epoch)`` sees them at the start of each epoch and at the end."""
     from skiplab.ensembles import Ensemble
     from skiplab.studies.orhan2017.bias_profiles import add_bias_profile_
+    from skiplab.studies.orhan2017.building import build, components, samples_of
     from skiplab.training import Plan
     from skiplab.training import train as train_ensemble
     from skiplab.training.checkpoints import Checkpoints
@@ -210,54 +209,6 @@ def train_members(
         for member, value in enumerate(values)
     ]
     return Trained(ensemble, samples, rows + history.rows, history.diverged.tolist())
-
-
-@functools.lru_cache(maxsize=1)
-def samples_of(
-    name: str, images: int | None, components: int | None, device: str, split: str = "train"
-) -> TensorSet:
-    """The samples of a split; kept for the next trial, which mostly asks for the same."""
-    from skiplab import data
-
-    return data.tensors(name, split, images=images, components=components, device=device)
-
-
-def components(settings: Networks) -> int | None:
-    """Principal components to use; digits has fewer features than we would ask for and keeps its pixels."""
-    return None if settings.data == "digits" else settings.training.components
-
-
-def build(settings: Networks, samples: TensorSet, seed: int, gain: float) -> Any:
-    """Build one member from its seed alone, so that it equals the network trained by itself."""
-    from skiplab.architectures import fully_connected, initialisers
-    from skiplab.randomness import torch_generator
-
-    common = settings.training
-    shape = (samples.inputs.shape[1], common.width, common.depth, samples.classes)
-    options: dict[str, Any] = {
-        "generator": torch_generator(seed, "network"),
-        "init": initialisers.Glorot(gain=gain),
-        "batch_norm_at": common.depth // 2 if settings.model.endswith("-bn") else None,
-    }
-    kind = MODELS[settings.model][0]
-    if kind == "plain":
-        return fully_connected.PlainNet(*shape, **options)
-    if kind == "hyper-residual":
-        return fully_connected.HyperResidualNet(*shape, **options)
-    return fully_connected.ResidualNet(*shape, skip=skip_matrix(settings.skip), **options)
-
-
-def skip_matrix(name: str) -> SkipMatrix:
-    """The skip matrices by name: identity, orthogonal, folded-8 (distinct columns), tau-0.05."""
-    from skiplab.architectures import skip_matrices
-
-    kind, _, number = name.partition("-")
-    if kind == "folded":
-        return skip_matrices.Folded(distinct=int(number))
-    if kind == "tau":
-        # One matrix for all layers: products of independent ones overflow float32 (docs/errata.md).
-        return skip_matrices.Shared(skip_matrices.Tau(float(number)))
-    return {"identity": skip_matrices.Identity, "orthogonal": skip_matrices.Orthogonal}[kind]()
 
 
 def layer_norms(ensemble: Ensemble, samples: TensorSet, count: int, epoch: int) -> list[dict[str, Any]]:

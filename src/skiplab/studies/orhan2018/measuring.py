@@ -19,7 +19,7 @@ from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.moment_mixture import fit_mixture
 from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017 import networks as earlier
+from skiplab.studies.orhan2017 import building
 from skiplab.studies.orhan2017.networks import Trained
 from skiplab.studies.orhan2018.networks import Measured, Rows
 
@@ -85,8 +85,8 @@ def measure(
 
 def _split(settings: Measured, device: str, split: str) -> Any:
     common = settings.networks.training
-    components = earlier.components(settings.networks)
-    return earlier.samples_of(settings.data, common.images, components, device, split)
+    components = building.components(settings.networks)
+    return building.samples_of(settings.data, common.images, components, device, split)
 
 
 def _pieces(
