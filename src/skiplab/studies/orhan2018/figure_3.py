@@ -19,7 +19,7 @@ CHOICES = (
     "narrower networks of the same depth on the first 128 principal components; 2,000 samples (500 at quick scale).",
     "Spectra at epochs 0, 1, 3, 10, 30 and 100. Epoch 0, before training, is a measured epoch like the others and "
     "has its row: there a difference is one of architecture and initial gain alone.",
-    "Exact spectra are of 10 networks at a model's best gain and of 5 at each other gain (at quick scale 5 to 10, and "
+    "Exact spectra are of 10 networks at a model's best gain and of 5 at each other gain (at quick scale 5 to 10 and "
     "none), where the paper estimates those of 50; narrow networks have gain searches of their own.",
     "At the paper's width: 5 networks a model, 5,000 samples, 4 probes of 80 Lanczos steps, 99 % limits.",
     *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),
