@@ -43,6 +43,20 @@ def test_a_published_table_is_made_again_from_its_trials(store: Store, marks: Pa
     pd.testing.assert_frame_equal(study_table(COUNT, shipped), study_table(COUNT, run))
 
 
+def test_a_run_takes_the_place_of_the_earlier_one(tmp_path: Path, marks: Path) -> None:
+    one, other = Store(tmp_path / "one"), Store(tmp_path / "other")
+    run_study(COUNT, one, options=SERIAL)
+    publish_study(COUNT, one, "quick")
+    fewer = run_study(COUNT, other, overrides={"runs": 2}, options=SERIAL)
+    _, folder = publish_study(COUNT, other, "quick")
+    (shipped,) = published().runs(COUNT.id)
+    assert shipped.deviations == fewer.deviations
+    assert shipped.deviations
+    kept = {path.name for path in (published().root / "trials").iterdir()}
+    assert kept == {each["key"] for each in shipped.trials}
+    assert "\n" not in (folder / "run.json").read_text()
+
+
 def test_what_cannot_be_published_is_refused(store: Store, marks: Path, published_root: Path) -> None:
     with pytest.raises(Refused, match=r"has no paper run in .*`skiplab run toy2000/figure-1 --scale paper`"):
         publish_study(COUNT, store, "paper")

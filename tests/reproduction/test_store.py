@@ -16,7 +16,6 @@ from skiplab.reproduction.store import (
     default_root,
     runs_at_hand,
     write_folder,
-    write_table,
 )
 
 TABLE = pd.DataFrame({"seed": [1, 2], "value": [0.1, float("nan")]})
@@ -46,12 +45,6 @@ def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
     pd.testing.assert_frame_equal(store.table("abc"), TABLE)
     assert store.record("abc") == {"seconds": 2.0}
     assert not store.checkpoints("abc").exists()
-
-
-def test_the_same_table_has_the_same_bytes(tmp_path: Path) -> None:
-    write_table(TABLE, tmp_path / "a")
-    write_table(TABLE.copy(), tmp_path / "b")
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_a_folder_is_there_whole_or_not_at_all(tmp_path: Path) -> None:

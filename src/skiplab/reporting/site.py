@@ -19,8 +19,9 @@ from skiplab.checks import Refused
 from skiplab.reporting import pages, words
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.runner import study_table
-from skiplab.reproduction.store import StudyRun, write_folder, write_table
+from skiplab.reproduction.store import StudyRun, write_folder
 from skiplab.reproduction.study import Paper, Study
+from skiplab.reproduction.tables import write_table
 
 ASSETS = Path(__file__).parent / "assets"
 MARKER = ".skiplab-report"

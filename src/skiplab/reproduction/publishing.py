@@ -1,16 +1,19 @@
 """Publishing: copying a study's results into the package, trial by trial.
 
-What is there already stays, so a study may be published from several runs on several machines.
+A trial that is there already stays, so a study may be published from several runs on several machines. A run
+takes the place of the study's earlier one of the same scale; trials that no run names any more go with it.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 from skiplab.checks import Refused, one_of
 from skiplab.reproduction.store import Store, published, write_folder
 from skiplab.reproduction.study import SCALES, Study
+from skiplab.reproduction.tables import read_table, write_table
 
 
 def publish_study(study: Study, store: Store, scale: str) -> tuple[int, Path]:
@@ -35,19 +38,37 @@ def publish_study(study: Study, store: Store, scale: str) -> tuple[int, Path]:
 
     def write(folder: Path) -> None:
         # The study's table is made again from its trials' tables when it is asked for.
-        shutil.copyfile(run.folder / "run.json", folder / "run.json")
+        _copy_json(run.folder / "run.json", folder / "run.json")
         _shrink(run.folder / "figure.png", folder / "figure.png")
 
     write_folder(target, write)
+    for earlier in shipped.runs(study.id):
+        if earlier.scale == scale and earlier.name != run.name:
+            shutil.rmtree(earlier.folder)
+    _drop_unnamed(shipped)
     return len(run.trials), target
+
+
+def _drop_unnamed(shipped: Store) -> None:
+    """Remove the trials that no published run names."""
+    named = {each["key"] for run in shipped.runs() for each in run.trials}
+    for folder in (shipped.root / "trials").iterdir():
+        if folder.name not in named:
+            shutil.rmtree(folder)
 
 
 def _copy(source: Path, target: Path) -> None:
     def write(folder: Path) -> None:
-        for path in source.iterdir():
-            shutil.copyfile(path, folder / path.name)
+        _copy_json(source / "record.json", folder / "record.json")
+        # Written anew, since an earlier version of skiplab may have stored it at greater length.
+        write_table(read_table(source / "table.parquet"), folder / "table.parquet")
 
     write_folder(target, write)
+
+
+def _copy_json(source: Path, target: Path) -> None:
+    """Copy without line breaks and indents, a quarter of the size."""
+    target.write_text(json.dumps(json.loads(source.read_text()), separators=(",", ":"), ensure_ascii=False))
 
 
 def _shrink(source: Path, target: Path) -> None:

@@ -19,8 +19,9 @@ from skiplab.checks import DataMissing, SkiplabError
 from skiplab.reproduction import provenance
 from skiplab.reproduction.executor import Job, check_executor, execute
 from skiplab.reproduction.settings import Chosen, choose, settings_of
-from skiplab.reproduction.store import Store, StudyRun, published, write_table
+from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.tables import read_table, write_table
 from skiplab.reproduction.trial import Call, plain
 
 if TYPE_CHECKING:
@@ -209,11 +210,9 @@ def _brief(value: Any) -> str:
 
 def study_table(study: Study, run: StudyRun) -> pd.DataFrame:
     """The table of a stored run, made again from its trials where only these were kept (published runs)."""
-    import pandas as pd
-
     path = run.folder / "table.parquet"
     if path.exists():
-        return pd.read_parquet(path)
+        return read_table(path)
     store = Store(run.folder.parents[3])  # root/studies/PAPER/ITEM/RUN
     tables = [
         _joined([store.table(each["key"]) for each in run.trials if each["stage"] == number])

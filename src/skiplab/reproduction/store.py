@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction.study import SCALES
+from skiplab.reproduction.tables import read_table, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,9 +79,7 @@ class Store:
 
     def table(self, key: str) -> pd.DataFrame:
         """Read a finished trial's table."""
-        import pandas as pd
-
-        return pd.read_parquet(self.trial_folder(key) / "table.parquet")
+        return read_table(self.trial_folder(key) / "table.parquet")
 
     def record(self, key: str) -> dict[str, Any]:
         """Read a finished trial's provenance."""
@@ -152,23 +151,6 @@ def best_runs(store: Store) -> dict[str, StudyRun]:
         if run.scale != "smoke":
             best.setdefault(run.study, run)
     return best
-
-
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as small as Parquet makes it, with the same bytes for the same table.
-
-    Numbers lie byte by byte (all first bytes, then all second ones, …), which takes a quarter less.
-    """
-    numbers = [name for name, kind in table.dtypes.items() if kind.kind == "f"]
-    others = [name for name in table.columns if name not in numbers]
-    table.to_parquet(
-        path,
-        index=False,
-        compression="zstd",
-        compression_level=19,
-        use_dictionary=others,
-        use_byte_stream_split=numbers,
-    )
 
 
 def write_folder(target: Path, write: Callable[[Path], None]) -> None:
