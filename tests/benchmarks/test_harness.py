@@ -78,12 +78,13 @@ def test_training_measures_ours_first_against_the_others(monkeypatch: pytest.Mon
     assert rows[0].note == "2 networks, one epoch of 20 samples"
 
 
-def test_hessians_are_measured_at_two_sizes_and_absent_peers_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hessians_are_measured_at_all_sizes_and_absent_peers_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     small = Size(inputs=5, width=4, depth=2, samples=20, probes=2, steps=3, first_layer=False)
     monkeypatch.setattr("skiplab.benchmarks.hessian.SMALL", small)
     monkeypatch.setattr("skiplab.benchmarks.hessian.LARGE", replace(small, first_layer=True, probes=1))
+    monkeypatch.setattr("skiplab.benchmarks.hessian.LOADER_BATCH", 8)
     for module in ("pyhessian", "curvlinops", "hessian_eigenthings", "hessian_eigenthings.hvp_operator"):
         monkeypatch.setitem(sys.modules, module, None)
     rows = measure("hessian", rounds=3)
@@ -94,8 +95,12 @@ def test_hessians_are_measured_at_two_sizes_and_absent_peers_named(monkeypatch: 
         ("hessian", "hessian-eigenthings"),
         ("hessian, large", "skiplab"),
         ("hessian, large", "PyHessian"),
+        ("hessian, loader", "skiplab"),
+        ("hessian, loader", "PyHessian"),
     ]
     # 4·4 + 4 hidden and 10·4 + 10 output parameters; with the first layer 5·4 + 4 more.
     assert rows[0].note == "2 probes × 3 steps, 70 parameters, 20 samples"
     assert rows[4].note == "1 probes × 3 steps, 94 parameters, 20 samples"
-    assert all(row.note.startswith("skipped: ") and row.seconds is None for row in (*rows[1:4], rows[5]))
+    assert rows[6].note == "1 probes × 3 steps, 94 parameters, 20 samples in batches of 8"
+    absent = (*rows[1:4], rows[5], rows[7])
+    assert all(row.note.startswith("skipped: ") and row.seconds is None for row in absent)

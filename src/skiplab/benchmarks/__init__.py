@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from skiplab.benchmarks.harness import Case, Timing, interleave
-from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases
+from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
 from skiplab.benchmarks.training import training_cases
 from skiplab.checks import one_of
 
 BENCHMARKS = {"training": training_cases, "landscape": landscape_cases, "hessian": hessian_cases}
-# A second size of a benchmark, with the most rounds that keep it within minutes.
-LARGER = {"hessian": ("hessian, large", large_hessian_cases, 2)}
+# Further sizes of a benchmark, with the most rounds that keep them within minutes.
+LARGER = {
+    "hessian": (("hessian, large", large_hessian_cases, 2), ("hessian, loader", loader_hessian_cases, 2)),
+}
 
 __all__ = ["BENCHMARKS", "Case", "Timing", "interleave", "measure"]
 
@@ -18,7 +20,6 @@ __all__ = ["BENCHMARKS", "Case", "Timing", "interleave", "measure"]
 def measure(name: str, *, rounds: int = 5, device: str = "cpu") -> list[Timing]:
     """Run one benchmark by name, at each of its sizes; the first case of each is ours and the ratios are to it."""
     timings = interleave(name, BENCHMARKS[one_of("benchmark", name, BENCHMARKS)](device), rounds)
-    if name in LARGER:
-        larger, cases, most = LARGER[name]
+    for larger, cases, most in LARGER.get(name, ()):
         timings += interleave(larger, cases(device), min(rounds, most))
     return timings

@@ -3,7 +3,10 @@
 - ``hessian``: 10 probes × 80 steps on a plain net of 10 × 32 units and 1,000 samples, all parameters above the first
   layer (9,834);
 - ``large``: 1 probe × 20 steps on all 873,482 parameters of a plain net of 30 × 128 units on 3,072 inputs, 5,000
-  samples, against PyHessian. Both do six matrix products a layer for a Hessian product, so there is little to win.
+  samples as one batch, against PyHessian. Both do six matrix products a layer for a Hessian product, so there is
+  little to win;
+- ``loader``: the same with the samples in batches of 500, as networks of this size are trained. PyHessian computes
+  the passes through the network anew for every product and batch; we keep them and put batches together.
 
 Peers are optional: ``pip install pyhessian curvlinops-for-pytorch``; hessian-eigenthings is not on PyPI.
 """
@@ -11,7 +14,7 @@ Peers are optional: ``pip install pyhessian curvlinops-for-pytorch``; hessian-ei
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skiplab.benchmarks.harness import Case
@@ -28,10 +31,12 @@ class Size:
     probes: int
     steps: int
     first_layer: bool
+    batch_size: int | None = None  # all samples in one batch
 
 
 SMALL = Size(inputs=128, width=32, depth=10, samples=1000, probes=10, steps=80, first_layer=False)
 LARGE = Size(inputs=3072, width=128, depth=30, samples=5000, probes=1, steps=20, first_layer=True)
+LOADER_BATCH = 500
 
 
 def hessian_cases(device: str) -> list[Case]:
@@ -43,6 +48,11 @@ def hessian_cases(device: str) -> list[Case]:
 def large_hessian_cases(device: str) -> list[Case]:
     """The network of the paper's width, against PyHessian."""
     return _cases(LARGE, {"PyHessian": _pyhessian}, device)
+
+
+def loader_hessian_cases(device: str) -> list[Case]:
+    """The same network on a loader of small batches."""
+    return _cases(replace(LARGE, batch_size=LOADER_BATCH), {"PyHessian": _pyhessian}, device)
 
 
 def _cases(size: Size, peers: dict[str, Callable[..., Callable[[], object]]], device: str) -> list[Case]:
@@ -63,22 +73,27 @@ def _cases(size: Size, peers: dict[str, Callable[..., Callable[[], object]]], de
     criterion = nn.CrossEntropyLoss()
     count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
+    step = size.batch_size or size.samples
+    batches = list(zip(inputs.split(step), labels.split(step), strict=True))
+
     def ours() -> None:
         options = {"method": "lanczos", "probes": size.probes, "steps": size.steps, "max_steps": size.steps}
-        hessian_spectrum(model, (inputs, labels), criterion=criterion, **options)  # type: ignore[arg-type]
+        hessian_spectrum(model, batches, criterion=criterion, **options)  # type: ignore[arg-type]
 
     work = f"{size.probes} probes × {size.steps} steps, {count:,} parameters, {size.samples:,} samples"
+    if size.batch_size:
+        work += f" in batches of {size.batch_size}"
     cases = [Case("skiplab", ours, work)]
     for name, prepare in peers.items():
         try:
-            run = prepare(model, criterion, inputs, labels, size)
+            run = prepare(model, criterion, batches, size)
             cases.append(Case(name, run, "same probes, steps and parameters"))
         except ImportError as error:
             cases.append(Case(name, None, f"skipped: {error}"))
     return cases
 
 
-def _pyhessian(model: Any, criterion: Any, inputs: Any, labels: Any, size: Size) -> Callable[[], object]:
+def _pyhessian(model: Any, criterion: Any, batches: list[Any], size: Size) -> Callable[[], object]:
     from unittest import mock
 
     import torch
@@ -91,13 +106,15 @@ def _pyhessian(model: Any, criterion: Any, inputs: Any, labels: Any, size: Size)
     def run() -> object:
         # PyHessian 0.1 calls torch.eig, which torch has removed; it is put back while PyHessian runs.
         with mock.patch.object(torch, "eig", eig):
-            operator = hessian(model, criterion, data=(inputs, labels), cuda=inputs.is_cuda)
+            # It takes one batch or a loader, and is faster with the former.
+            given = {"data": batches[0]} if len(batches) == 1 else {"dataloader": batches}
+            operator = hessian(model, criterion, **given, cuda=batches[0][0].is_cuda)
             return operator.density(iter=size.steps, n_v=size.probes)
 
     return run
 
 
-def _curvlinops(model: Any, criterion: Any, inputs: Any, labels: Any, size: Size) -> Callable[[], object]:
+def _curvlinops(model: Any, criterion: Any, batches: list[Any], size: Size) -> Callable[[], object]:
     from curvlinops import (  # type: ignore[import-not-found]
         HessianLinearOperator,
         lanczos_approximate_spectrum,
@@ -106,18 +123,16 @@ def _curvlinops(model: Any, criterion: Any, inputs: Any, labels: Any, size: Size
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
     def run() -> object:
-        operator = HessianLinearOperator(
-            model, criterion, parameters, [(inputs, labels)], check_deterministic=False
-        )
+        operator = HessianLinearOperator(model, criterion, parameters, batches, check_deterministic=False)
         return lanczos_approximate_spectrum(operator, ncv=size.steps, num_repeats=size.probes)
 
     return run
 
 
-def _eigenthings(model: Any, criterion: Any, inputs: Any, labels: Any, size: Size) -> Callable[[], object]:
+def _eigenthings(model: Any, criterion: Any, batches: list[Any], size: Size) -> Callable[[], object]:
     from hessian_eigenthings.hvp_operator import HVPOperator  # type: ignore[import-not-found]
 
-    operator = HVPOperator(model, [(inputs, labels)], criterion, use_gpu=inputs.is_cuda)
+    operator = HVPOperator(model, batches, criterion, use_gpu=batches[0][0].is_cuda)
 
     def run() -> object:
         import torch

@@ -28,6 +28,7 @@ from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batch_size, batches_of
 from skiplab.measurements.double_backward import DoubleBackward, first_derivatives
 from skiplab.measurements.forward_mode import ForwardMode
+from skiplab.measurements.merging import can_be_merged, joined, merged
 from skiplab.measurements.output_loss import mass, reduction, require_likelihood
 from skiplab.measurements.recording import Unsupported
 from skiplab.measurements.unit_sweeps import ON_CPU, ON_GPU
@@ -109,10 +110,11 @@ class HessianProduct:
         subject = replace(subject, parameters=_cloned(subject.parameters), fixed=_cloned(subject.fixed))
         given = list(batches_of(batches))
         self.samples = sum(batch_size(batch) for batch in given)
-        weights = _weights(subject.criterion, given)
         self._losses = torch.zeros(self.size, dtype=self.dtype, device=self.device)
         self._gradient = torch.zeros(self.size, self.dimension, dtype=self.dtype, device=self.device)
         self._space = Workspace()
+        given = self._merged(subject, given)
+        weights = _weights(subject.criterion, given)
         self._parts: list[tuple[slice, float, Route]] = []
         together = 1
         if subject.batched and self.size > 1:
@@ -180,6 +182,22 @@ class HessianProduct:
         if not _close((vector @ matrix).to(self.dtype), self(vector[None].to(self.dtype))[0]):
             raise Unsupported("samples that mix")
         return matrix
+
+    def _merged(self, subject: Subject, batches: list[Batch]) -> list[Batch]:
+        """The same samples in as few batches as a pass takes, if these give the same gradient."""
+        if not can_be_merged(subject, batches):
+            return batches
+        one, pair = some_members(subject, slice(0, 1)), batches[:2]
+        if not all(mass(subject.criterion, batch) for batch in pair):
+            return batches  # targets that are all ignored have no mean
+        shares = _weights(subject.criterion, pair)
+        apart, other = (first_derivatives(one, batch, self.names)[1] for batch in pair)
+        if not _close(
+            shares[0] * apart + shares[1] * other, first_derivatives(one, joined(pair), self.names)[1]
+        ):
+            return batches
+        alone, *_ = self._route(one, batches[0])
+        return merged(batches, self._fitting(alone.nbytes()) * batch_size(batches[0]))
 
     def _prepare(self, subject: Subject, batches: list[Batch], weights: list[float], together: int) -> int:
         """Find a route for each group of members and each batch; return the memory that the largest keeps.
