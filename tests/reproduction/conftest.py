@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,3 +41,9 @@ def published_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "checkout" / "pyproject.toml").touch()
     monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", root)
     return root
+
+
+@pytest.fixture
+def no_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let statsmodels' multipletests not collect garbage, which takes .3 s a call once many tests have run."""
+    monkeypatch.setattr(gc, "collect", lambda *_: 0)

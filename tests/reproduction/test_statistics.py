@@ -236,9 +236,10 @@ def test_holm_by_hand() -> None:
         holm_levels([0.1], alpha=5)
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_holm_decides_as_statsmodels() -> None:
     generator = numpy_generator("holm")
-    for _ in range(30):  # few, for multipletests collects garbage on every call
+    for _ in range(30):
         p_values = generator.beta(0.3, 3, int(generator.integers(1, 9)))
         if generator.random() < 0.3:
             p_values = np.round(p_values, 2)  # ties and exact zeros

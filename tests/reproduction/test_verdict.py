@@ -143,6 +143,7 @@ def region(kind: Kind, paper: float | None) -> tuple[float, float, bool]:
     return paper - kind.tolerance * abs(paper), paper + kind.tolerance * abs(paper), True
 
 
+@pytest.mark.usefixtures("no_collection")
 def test_holm_and_the_interval_never_disagree() -> None:
     generator = numpy_generator("agreement")
     seen = {"holds": 0, "contradicted": 0, "undecided": 0}
