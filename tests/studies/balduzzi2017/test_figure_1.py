@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from skiplab.data import fingerprint
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.balduzzi2017 import figure_2
+from skiplab.studies.balduzzi2017.figure_1 import STUDY, Settings
+from skiplab.studies.balduzzi2017.networks import (
+    Gradients,
+    Network,
+    Noise,
+    averages,
+    band,
+    build,
+    chosen,
+    curves,
+    gradients,
+    grid,
+    noise,
+    plain,
+    residual,
+    shallow,
+)
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return Settings(runs=6, width=24, deep=12, resnet=10, points=128, lags=8, series=1000)
+
+
+@pytest.fixture(scope="module")
+def table(settings: Settings) -> pd.DataFrame:
+    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
+    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+
+
+def gradient_of(network: Network, points: int = 256) -> torch.Tensor:
+    frame = gradients.function(Gradients(network, (0,), points), Bench())
+    rows = chosen(frame, network.name, "gradient", network.depth)
+    return torch.tensor(rows["value"].to_numpy())
+
+
+def test_names_and_biases() -> None:
+    assert plain(24, 200, "centre").name == "plain+centring"
+    assert residual(50, 200, 0.1).name == "residual β=0.1+BN"
+    assert residual(50, 200, 1.0, "none") == Network(50, 200, skip=True, bias_std=1.0)
+    assert plain(3, 8, "batch").bias_std == 0.0
+    assert plain(3, 8, bias_std=0.25).bias_std == 0.25
+
+
+def test_the_shallow_gradient_is_the_sum_of_the_weights_of_active_units() -> None:
+    """With f(x) = wᵀρ(x v − b), v = 1: df/dx = Σ w_i over units with x > b_i."""
+    network = shallow(40)
+    net = build(network, 0)
+    state = {name: tensor.double() for name, tensor in net.state_dict().items()}
+    outgoing = (state["output.weight"] @ state["blocks.0.linear.weight"])[0]
+    active = grid().double() + state["first.bias"] > 0
+    torch.testing.assert_close(gradient_of(network), active.double() @ outgoing, rtol=1e-4, atol=1e-5)
+
+
+def test_the_texts_biases_leave_the_gradient_flat_but_near_zero() -> None:
+    x = grid()[:, 0]
+    small = gradient_of(shallow(200, 200**-0.5))
+    for side in (small[x > 0.36], small[x < -0.36]):
+        torch.testing.assert_close(side, side[:1].expand_as(side), rtol=1e-4, atol=1e-5)
+    assert len(gradient_of(shallow(200)).unique()) > 100
+
+
+def test_nothing_shatters_without_biases_and_centring() -> None:
+    values = gradient_of(plain(24, 50, bias_std=0.0))
+    for side in (values[:128], values[128:]):
+        torch.testing.assert_close(side, side[:1].expand_as(side), rtol=1e-3, atol=1e-6)
+
+
+def test_the_derivative_is_that_of_the_centred_network() -> None:
+    """The output's own slope, in float64, with each layer's means fixed at those of the grid."""
+    network, h = plain(5, 16, "centre"), 1e-6
+    net = build(network, 0).double()
+
+    def output(x: torch.Tensor, means: list[torch.Tensor] | None) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        found = []
+        z = net.first(x)
+        for layer, block in enumerate(net.blocks):
+            found.append(z.mean(0) if means is None else means[layer])
+            z = block.linear((z - found[-1]).relu())
+        return net.output(z)[:, 0], found
+
+    with torch.no_grad():
+        x = grid(64).double()
+        means = output(x, None)[1]
+        slopes = (output(x + h, means)[0] - output(x - h, means)[0]) / (2 * h)
+    torch.testing.assert_close(gradient_of(network, 64), slopes, rtol=1e-3, atol=1e-4)
+
+
+def test_noise_lies_in_its_own_band_and_not_in_the_other() -> None:
+    frame = pd.concat([noise.function(Noise(kind, tuple(range(40))), Bench()) for kind in ("white", "brown")])
+    white, brown = band(frame, "white"), band(frame, "brown")
+    # The mean of 15 nearly independent ACFs, each of mean −1/256 and deviation 1/16.
+    assert white == pytest.approx((-1.96 / 16 / math.sqrt(15), 1.96 / 16 / math.sqrt(15)), abs=0.006)
+    assert white[1] < 0.1 < 0.5 < brown[0]
+    for kind, (low, high) in {"white": white, "brown": brown}.items():
+        sample = averages(frame, kind)
+        assert len(sample) == 40
+        assert sum(low <= value <= high for value in sample) >= 34
+        assert curves(frame, kind)[0.0].to_numpy() == pytest.approx(1.0)
+
+
+def test_a_claim_has_a_row_for_each_end_of_its_band(table: pd.DataFrame, settings: Settings) -> None:
+    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, table, settings, "quick")}
+    low, high = band(table, "white")
+    mean = sum(averages(table, "plain+centring", settings.deep)) / settings.runs
+    foot = verdicts["deep-white", "mean-centred: above the white band's foot"]
+    top = verdicts["deep-white", "mean-centred: below the white band's top"]
+    assert foot.statistic == pytest.approx(mean - low)
+    assert top.statistic == pytest.approx(high - mean)
+    assert verdicts["resnet-between", "β = 0.1: above the white band"].verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("model", "claim"),
+    [("plain", "shallow-brown"), ("plain+centring", "deep-white"), ("residual β=0.1+BN", "resnet-between")],
+)
+def test_other_gradients_would_contradict(
+    table: pd.DataFrame, settings: Settings, model: str, claim: str
+) -> None:
+    """White gradients where brown or between was claimed, brown ones where white was."""
+    changed = table.copy()
+    wrong = 0.9 if claim == "deep-white" else 0.0
+    rows = (table["model"] == model) & (table["quantity"] == "acf") & (table["x"] > 0)
+    assert rows.sum() > 0
+    changed.loc[rows, "value"] = wrong
+    verdicts = judge(STUDY, changed, settings, "quick")
+    headlines = [each.verdict for each in verdicts if each.claim == claim and each.headline]
+    assert "contradicted" in headlines
+
+
+def test_figure_2_shares_the_networks() -> None:
+    def keys(study: object, scale: str) -> set[str]:
+        calls = study.stages[0](study.settings[scale], [])  # type: ignore[attr-defined]
+        return {call.key(fingerprint) for call in calls}
+
+    for scale in ("quick", "paper"):
+        # Both noises; plain nets of 24 layers with each normalisation; resnets of 50 with each β.
+        assert len(keys(STUDY, scale) & keys(figure_2.STUDY, scale)) == 2 + 3 + 2
+
+
+def test_the_figure_has_five_columns(table: pd.DataFrame, settings: Settings) -> None:
+    axes = STUDY.figure(table, settings).axes
+    assert len(axes) == 2 * 5 + 1
+    titles = [ax.get_title(loc="center") for ax in axes[:5]]
+    assert titles == [
+        "1-layer feedforward",
+        "12-layer feedforward",
+        "10-layer resnet",
+        "Brown noise",
+        "White noise",
+    ]
+    drawn = axes[0].get_lines()[0].get_ydata()
+    centred = drawn - drawn.mean()
+    image = np.asarray(axes[5].get_images()[0].get_array())
+    assert image.diagonal() == pytest.approx(centred**2 / centred.var())

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.balduzzi2017.figure_3 import STUDY, Patterns, Settings, by_layer, kinds, patterns
+from skiplab.studies.balduzzi2017.networks import build, grid, plain
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return Settings(runs=12, width=24, depth=12, points=64, layers=(1, 4, 12))
+
+
+@pytest.fixture(scope="module")
+def table(settings: Settings) -> pd.DataFrame:
+    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
+    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+
+
+def test_shares_are_counts_of_signs() -> None:
+    """One network by hand: which fields are positive, and pairs of inputs counted one by one."""
+    network = plain(3, 7, "none")
+    frame = patterns.function(Patterns(network, (4,), points=9, layers=(1,)), Bench())
+    net, z = build(network, 4), grid(9)
+    with torch.no_grad():
+        z = net.first(z)
+        for layer, block in enumerate(net.blocks, start=1):
+            active = (z > 0).numpy()
+            pairs = [np.mean(active[i] & active[j]) for i in range(9) for j in range(9) if i != j]
+            expected = {"activation": active.mean(), "coactivation": np.mean(pairs)}
+            for quantity, value in expected.items():
+                assert by_layer(frame, network, quantity)[layer].item() == pytest.approx(value)
+            z = block(z)
+
+
+def test_batch_normalised_first_layers_split_the_line_in_two(table: pd.DataFrame, settings: Settings) -> None:
+    network, half = kinds(settings)["feedforward + BN"], settings.points // 2
+    assert by_layer(table, network, "activation")[1].to_numpy() == pytest.approx(0.5)
+    pairs = half * (half - 1) / (settings.points * (settings.points - 1))
+    assert by_layer(table, network, "coactivation")[1].to_numpy() == pytest.approx(pairs)
+
+
+def test_every_layer_of_every_network_is_there(table: pd.DataFrame, settings: Settings) -> None:
+    for network in kinds(settings).values():
+        for quantity in ("activation", "coactivation"):
+            wide = by_layer(table, network, quantity)
+            assert wide.shape == (settings.runs, settings.depth)
+            assert not wide.isna().to_numpy().any()
+
+
+def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
+    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, table, settings, "quick")}
+    assert verdicts["half-active", "feedforward + BN, all layers"].verdict == "holds"
+    assert (
+        verdicts["coactive-climbs-without-bn", "feedforward, small biases, layer 4 − layer 1"].verdict
+        == "holds"
+    )
+    wide = by_layer(table, kinds(settings)["feedforward + BN"], "coactivation")
+    quarter = verdicts["quarter-coactive-with-bn", "feedforward + BN, all layers"]
+    assert quarter.statistic == pytest.approx(wide.to_numpy().mean())
+    assert (quarter.paper_value, quarter.margin) == (0.25, pytest.approx(0.025))
+
+
+@pytest.mark.parametrize(
+    ("model", "quantity", "layers", "value", "claim"),
+    [
+        ("plain+BN", "activation", range(1, 13), 0.4, "half-active"),
+        ("plain+BN", "coactivation", range(1, 13), 0.3, "quarter-coactive-with-bn"),
+        ("plain", "coactivation", (12,), 0.2, "coactive-climbs-without-bn"),
+        ("residual β=1+BN", "coactivation", range(1, 13), 0.45, "resnets-the-same"),
+    ],
+)
+def test_other_shares_contradict(
+    table: pd.DataFrame,
+    settings: Settings,
+    model: str,
+    quantity: str,
+    layers: range | tuple[int, ...],
+    value: float,
+    claim: str,
+) -> None:
+    changed = table.copy()
+    rows = (table["model"] == model) & (table["quantity"] == quantity) & table["layer"].isin(tuple(layers))
+    changed.loc[rows, "value"] = value
+    verdicts = judge(STUDY, changed, settings, "quick")
+    headlines = [each.verdict for each in verdicts if each.claim == claim and each.headline]
+    assert "contradicted" in headlines
+
+
+def test_the_figure_draws_solid_without_and_dotted_with_bn(table: pd.DataFrame, settings: Settings) -> None:
+    figure = STUDY.figure(table, settings)
+    assert len(figure.axes) == 2
+    for ax in figure.axes:
+        lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
+        styles = {line.get_label(): line.get_linestyle() for line in lines}
+        assert styles == {
+            "activations, without BN": "-",
+            "activations, with BN": ":",
+            "coactivations, without BN": "-",
+            "coactivations, with BN": ":",
+        }
+        assert all(len(line.get_xdata()) == settings.depth for line in lines)

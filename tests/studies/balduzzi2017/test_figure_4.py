@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.balduzzi2017 import figure_3
+from skiplab.studies.balduzzi2017.figure_3 import BINS, Settings, kinds, rows_of
+from skiplab.studies.balduzzi2017.figure_4 import STUDY, histogram, raster
+from skiplab.studies.balduzzi2017.networks import build, grid
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return Settings(runs=8, width=24, depth=16, points=64, layers=(1, 4, 16))
+
+
+@pytest.fixture(scope="module")
+def table(settings: Settings) -> pd.DataFrame:
+    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
+    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+
+
+def fields(settings: Settings, words: str, layer: int) -> np.ndarray:
+    """The first network's rectifier inputs at a layer, (units, inputs), with nothing normalised."""
+    net, z = build(kinds(settings)[words], settings.seed), grid(settings.points)
+    with torch.no_grad():
+        z = net.first(z)
+        for block in net.blocks[: layer - 1]:
+            z = block(z)
+    return z.T.numpy()
+
+
+def test_the_raster_is_the_first_networks_pattern(table: pd.DataFrame, settings: Settings) -> None:
+    for words in ("feedforward", "resnet without BN"):
+        for layer in settings.layers:
+            expected = fields(settings, words, layer) > 0
+            assert np.array_equal(raster(table, settings, words, layer), expected)
+
+
+def test_histograms_count_units_and_runs(table: pd.DataFrame, settings: Settings) -> None:
+    for layer in settings.layers:
+        pattern = fields(settings, "feedforward", layer) > 0
+        active = histogram(table, settings, "feedforward", "activation share", layer)
+        bins = np.minimum((pattern.mean(axis=1) * BINS).astype(int), BINS - 1)
+        assert active.loc[settings.seed].to_numpy() == pytest.approx(
+            np.bincount(bins, minlength=BINS) / settings.width
+        )
+        lengths = [
+            len(run) for row in pattern for run in np.split(row, np.flatnonzero(np.diff(row.astype(int))) + 1)
+        ]
+        octaves = np.bincount(np.log2(lengths).astype(int), minlength=7) / len(lengths)
+        runs = histogram(table, settings, "feedforward", "run share", layer)
+        assert runs.columns.tolist() == [1, 2, 4, 8, 16, 32, 64]
+        assert runs.loc[settings.seed].to_numpy() == pytest.approx(octaves)
+        for quantity, value in {"run length": np.mean(lengths), "run spread": np.log2(lengths).std()}.items():
+            rows = rows_of(table, kinds(settings)["feedforward"], quantity)
+            found = rows[(rows["layer"] == layer) & (rows["run"] == settings.seed)]["value"].item()
+            assert found == pytest.approx(value)
+
+
+def test_figure_3s_networks_are_used(settings: Settings) -> None:
+    for scale in STUDY.settings:
+        calls = [study.stages[0](study.settings[scale], []) for study in (STUDY, figure_3.STUDY)]
+        assert calls[0] == calls[1]
+
+
+def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
+    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, table, settings, "quick")}
+    assert verdicts["bimodal-without-bn", "feedforward, layer 16"].verdict == "holds"
+    assert verdicts["bimodal-without-bn", "feedforward, no biases, layer 1"].statistic == -1.0
+    short = verdicts["contiguity-short-in-feedforward-bn", "resnet + BN − feedforward + BN, layer 16"]
+    assert short.verdict == "holds"
+    assert [each.claim for each in verdicts.values() if each.headline] == [claim.id for claim in STUDY.claims]
+
+
+def test_even_activations_and_short_runs_contradict(table: pd.DataFrame, settings: Settings) -> None:
+    changed = table.copy()
+    changed.loc[(table["quantity"] == "activation share"), "value"] = [
+        0.5 if x in (0.4, 0.5) else 0.0 for x in table.loc[table["quantity"] == "activation share", "x"]
+    ]
+    resnet = table["model"] == "residual β=1+BN"
+    changed.loc[resnet & table["quantity"].isin(("run length", "run spread")), "value"] = 0.1
+    verdicts = {
+        each.claim: each.verdict for each in judge(STUDY, changed, settings, "quick") if each.headline
+    }
+    assert set(verdicts.values()) == {"contradicted"}
+
+
+def test_the_figure_has_a_raster_and_two_histograms_a_cell(table: pd.DataFrame, settings: Settings) -> None:
+    axes = STUDY.figure(table, settings).axes
+    assert len(axes) == 3 * 3 * 3
+    image = axes[6].get_images()[0].get_array()
+    assert np.array_equal(image, raster(table, settings, "feedforward", 16))
+    heights = [bar.get_height() for bar in axes[7].patches]
+    assert sum(heights) == pytest.approx(1.0)
