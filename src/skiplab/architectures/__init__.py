@@ -16,15 +16,19 @@ import torch
 from torch import nn
 
 from skiplab.architectures.fully_connected import HyperResidualNet, PathResidualNet, PlainNet, ResidualNet
+from skiplab.architectures.highway import HighwayNet, ScalarHighwayNet
 from skiplab.architectures.linear import (
     DenseResidualLinearNet,
     HyperResidualLinearNet,
     PlainLinearNet,
     ResidualLinearNet,
 )
+from skiplab.architectures.rescaled import RescaledPlainNet, RescaledResidualNet
 from skiplab.architectures.resnet import ResNet
+from skiplab.architectures.shattering_convnets import ShatteringConvNet
 from skiplab.architectures.simplified import SimplifiedPlnNet, SimplifiedResNet
 from skiplab.architectures.skip_matrices import Folded, Orthogonal, Shared, Tau
+from skiplab.architectures.thin import ThinNet
 from skiplab.architectures.toy import TOY_NETS, ToyPlainNet
 
 
@@ -44,6 +48,8 @@ def _toy(kind: type[ToyPlainNet], *, generator: torch.Generator, dtype: torch.dt
 
 _FC: dict[str, Any] = {"inputs": 6, "width": 8, "depth": 5, "outputs": 3}
 _IMAGES: dict[str, Any] = {"blocks": 2, "filters": (4, 8), "outputs": 3}
+_SHATTERING: dict[str, Any] = {"depth": 4, "filters": 4, "outputs": 3}
+_THIN: dict[str, Any] = {"r": 2, "filters": (4, 6), "outputs": 3, "image_size": 8}
 
 ARCHITECTURES: dict[str, Example] = {
     "plain": Example(partial(PlainNet, **_FC), (6,)),
@@ -65,6 +71,18 @@ ARCHITECTURES: dict[str, Example] = {
     "simplified-residual": Example(partial(SimplifiedResNet, **_IMAGES), (3, 8, 8)),
     "resnet": Example(partial(ResNet, **_IMAGES), (3, 8, 8)),
     "resnet-plain": Example(partial(ResNet, **_IMAGES, skips=False), (3, 8, 8)),
+    "rescaled-plain": Example(partial(RescaledPlainNet, **_FC, bias_std=1.0), (6,)),
+    "rescaled-residual-bn": Example(
+        partial(RescaledResidualNet, **_FC, beta=0.5, normalisation="batch"), (6,)
+    ),
+    "rescaled-centred": Example(partial(RescaledResidualNet, **_FC, alpha=0.7, normalisation="centre"), (6,)),
+    "highway": Example(partial(HighwayNet, **_FC), (6,)),
+    "highway-scalar": Example(partial(ScalarHighwayNet, **_FC), (6,)),
+    "shattering-conv": Example(partial(ShatteringConvNet, **_SHATTERING, beta=0.5), (3, 8, 8)),
+    "shattering-conv-plain": Example(partial(ShatteringConvNet, **_SHATTERING, skip=False), (3, 8, 8)),
+    "thin-relu": Example(partial(ThinNet, **_THIN), (3, 8, 8)),
+    "thin-crelu": Example(partial(ThinNet, **_THIN, kind="crelu"), (3, 8, 8)),
+    "thin-resnet": Example(partial(ThinNet, **_THIN, kind="resnet"), (3, 8, 8)),
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -86,6 +86,12 @@ class Subject:
     def blocks(self) -> tuple[str, ...]:
         """Names of the repeated blocks, input to output."""
         return block_names(self.module)
+
+    def members(self, part: slice) -> Subject:
+        """The same subject with only some of its members."""
+        parameters = {name: tensor[part] for name, tensor in self.parameters.items()}
+        fixed = {name: tensor[part] for name, tensor in self.fixed.items()}
+        return replace(self, parameters=parameters, fixed=fixed, size=len(range(self.size)[part]))
 
     def outputs(self, batch: Batch) -> Tensor:
         """What the networks compute from the batch's input, seed axis first."""

@@ -118,7 +118,7 @@ class HessianProduct:
         self._parts: list[tuple[slice, float, Route]] = []
         together = 1
         if subject.batched and self.size > 1:
-            alone = self._route(some_members(subject, slice(0, 1)), given[0])[0]
+            alone = self._route(subject.members(slice(0, 1)), given[0])[0]
             together = chunk or self._fitting(alone.nbytes())
         largest = self._prepare(subject, given, weights, min(together, self.size))
         self._chunk = chunk or self._fitting(largest)
@@ -187,7 +187,7 @@ class HessianProduct:
         """The same samples in as few batches as a pass takes, if these give the same gradient."""
         if not can_be_merged(subject, batches):
             return batches
-        one, pair = some_members(subject, slice(0, 1)), batches[:2]
+        one, pair = subject.members(slice(0, 1)), batches[:2]
         if not all(mass(subject.criterion, batch) for batch in pair):
             return batches  # targets that are all ignored have no mean
         shares = _weights(subject.criterion, pair)
@@ -207,7 +207,7 @@ class HessianProduct:
         room, largest = self._budget(KEPT_BYTES, 2), 0
         for start in range(0, self.size, together):
             members = slice(start, min(start + together, self.size))
-            group = some_members(subject, members)
+            group = subject.members(members)
             for batch, weight in zip(batches, weights, strict=True):
                 route, losses, gradient = self._route(group, batch)
                 self._losses[members] += weight * losses
@@ -325,14 +325,6 @@ def chosen_parameters(subject: Subject, parameters: Sequence[str] | None) -> tup
         f"the parameters are {kinds[0]}, too coarse for second derivatives; convert a copy with .float().",
     )
     return names
-
-
-def some_members(subject: Subject, members: slice) -> Subject:
-    """The same subject with only some of its members."""
-    parameters = {name: tensor[members] for name, tensor in subject.parameters.items()}
-    fixed = {name: tensor[members] for name, tensor in subject.fixed.items()}
-    size = members.stop - members.start
-    return replace(subject, parameters=parameters, fixed=fixed, size=size)
 
 
 def _cloned(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -25,7 +25,7 @@ from skiplab import linear_algebra as la
 from skiplab.checks import at_least, one_of, require
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
-from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters, some_members
+from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters
 from skiplab.measurements.moment_mixture import fit_mixture
 from skiplab.measurements.outliers import Rest
 from skiplab.measurements.probe_noise import quantile, stderr, with_noise
@@ -179,7 +179,7 @@ def _spectrum(
     find = {"exact": _exact, "lanczos": _lanczos, "moments": _by_moments}[method]
     rules, samples = [], 0
     for members in _groups(method, subject.size, dimension, device, settings):
-        part = some_members(subject, members)
+        part = subject.members(members)
         product = HessianProduct(part, batches, kind=kind, parameters=names)
         samples = product.samples
         rules.append(find(product, members, settings))

@@ -1,0 +1,107 @@
+"""Which units are active for which inputs: shares by layer, rasters, and histograms beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from skiplab.figures.curves import mean_interval
+from skiplab.figures.style import PAGE_WIDTH, STYLE, HouseAxes, new_figure
+
+QUANTITIES = {
+    "activation": ("#009E73", 0.5),
+    "coactivation": ("#0072B2", 0.25),
+}  # colour; what coin flips give
+_ACTIVE, _RUNS = "#0072B2", "#E69F00"
+
+
+def activation_curves(panels: Mapping[str, Mapping[tuple[str, int], np.ndarray]]) -> Figure:
+    """Draw shares by layer with intervals over networks, solid without batch normalisation and dotted with.
+
+    Each panel maps (quantity, 1 with batch normalisation else 0) to (runs, layers).
+    """
+    figure, axes = new_figure(len(panels), width=PAGE_WIDTH, height=2.8, sharey=True)
+    for ax, (title, curves) in zip(axes[0], panels.items(), strict=True):
+        for (quantity, normalised), runs in curves.items():
+            colour, coin = QUANTITIES[quantity]
+            ax.axhline(coin, color="#AAAAAA", linewidth=0.6)
+            mean, low, high = mean_interval(runs)
+            layers = np.arange(1, runs.shape[1] + 1)
+            ax.fill_between(layers, low, high, color=colour, alpha=0.2, linewidth=0)
+            ax.plot(
+                layers,
+                mean,
+                color=colour,
+                linestyle=":" if normalised else "-",
+                linewidth=1.9 if normalised else 1.3,
+                label=f"{quantity}s, {'with' if normalised else 'without'} BN",
+            )
+        ax.set(xlabel="layer", title=title, ylim=(0.18, 0.6))
+        ax.margins(x=0.02)
+    axes[0, 0].set_ylabel("share of inputs, or of pairs")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7.5, handlelength=2.0)
+    return figure
+
+
+def raster_panels(
+    cases: Mapping[str, Mapping[int, tuple[np.ndarray, np.ndarray, np.ndarray]]],
+) -> Figure:
+    """Draw a column for each case and a row for each layer: a raster over two histograms.
+
+    A cell is (pattern, activation, runs): the pattern (units, inputs), the shares of units (networks, bins of equal
+    width from 0 to 1) and the shares of runs (networks, octaves of length from 1).
+    """
+    rows = max(len(layers) for layers in cases.values())
+    figure, axes = new_figure(len(cases), rows=1, width=PAGE_WIDTH, height=0.5 + 2.25 * rows, grid=False)
+    for place, (ax, (title, layers)) in enumerate(zip(axes[0], cases.items(), strict=True)):
+        slot = ax.get_subplotspec()
+        ax.remove()
+        cells = slot.subgridspec(rows, 1, hspace=0.12)
+        for row, (layer, cell) in enumerate(layers.items()):
+            heading = f"({'abcde'[place]}) {title}\nlayer {layer}" if row == 0 else f"layer {layer}"
+            _cell(figure, cells[row], cell, heading, first=place == 0)
+    return figure
+
+
+def _cell(
+    figure: Figure, slot: Any, cell: tuple[np.ndarray, np.ndarray, np.ndarray], heading: str, *, first: bool
+) -> None:
+    pattern, activation, runs = cell
+    inner = slot.subgridspec(2, 2, height_ratios=(1.35, 1.0))
+    with mpl.rc_context(STYLE):  # axes added later than new_figure's do not know the house style
+        places = (inner[0, :], inner[1, 0], inner[1, 1])
+        raster, left, right = (figure.add_subplot(place, axes_class=HouseAxes) for place in places)
+    raster.imshow(pattern, cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    raster.set_title(heading, fontsize=7.5)
+    raster.set(xticks=[], yticks=[])
+    raster.spines[:].set_visible(True)
+    bins = activation.shape[1]
+    _bars(left, (np.arange(bins) + 0.5) / bins, activation, 1 / bins, _ACTIVE)
+    left.set_xticks([0, 0.5, 1], ["0", "½", "1"])
+    left.set_xlabel("activation", fontsize=6.5, labelpad=1)
+    octaves = np.arange(runs.shape[1])
+    _bars(right, octaves + 0.5, runs, 1, _RUNS)
+    shown = octaves[::2]
+    right.set_xticks(shown + 0.5, [str(2**octave) for octave in shown])
+    right.set_xlabel("contiguity", fontsize=6.5, labelpad=1)
+    right.set_yticklabels([])
+    if first:
+        raster.set_ylabel("unit", fontsize=6.5)
+        left.set_ylabel("share", fontsize=6.5)
+    else:
+        left.set_yticklabels([])
+
+
+def _bars(ax: Axes, places: np.ndarray, shares: np.ndarray, width: float, colour: str) -> None:
+    mean, low, high = mean_interval(shares)
+    ax.bar(places, mean, width=0.92 * width, color=colour)
+    ax.vlines(places, low, high, color="#222222", linewidth=0.6)
+    ax.set_ylim(0, 1)
+    ax.set_yticks([0, 0.5, 1], ["0", "½", "1"])
+    ax.tick_params(labelsize=6, length=2)

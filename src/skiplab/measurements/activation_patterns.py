@@ -1,0 +1,174 @@
+"""Which rectifiers are active for which inputs (balduzzi2017, figures 3 and 4).
+
+A unit is *active* for an input if its output is positive. Of a layer's pattern, (inputs × units):
+
+- *activation*: the share of inputs for which a unit is active, averaged over units;
+- *coactivation*: the share of distinct pairs of inputs for which a unit is active for both, averaged over units; a
+  unit active for k of B inputs has k(k−1) / (B(B−1)). Unbiased coin flips give ½ and ¼;
+- *contiguity*: the lengths of the runs of equal activation along the batch, for inputs in an order that means
+  something, such as a grid. Coin flips give runs of 2 inputs on average, a unit that is never active one run of B.
+
+The positions of a convolution's channel count as units of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.architectures.activations import CReLU
+from skiplab.checks import Refused, near, require
+from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles.subject import Batch, batch_size, call_on_input
+from skiplab.measurements.batch_statistics import evaluated
+
+# Activations whose output is positive exactly where their input is; a CReLU has a unit for each of its two halves.
+RECTIFIERS = (
+    CReLU,
+    nn.ReLU,
+    nn.ReLU6,
+    nn.LeakyReLU,
+    nn.PReLU,
+    nn.RReLU,
+    nn.ELU,
+    nn.CELU,
+    nn.SELU,
+    nn.GELU,
+    nn.SiLU,
+    nn.Mish,
+    nn.Hardswish,
+)
+
+
+@dataclass(frozen=True)
+class ActivationPatterns:
+    """The patterns of each layer, bool (E, B, units), and what they add up to; seed axis first everywhere.
+
+    ``active`` goes by the layers' names, in the order they are called. A layer may be given by its name or number.
+    """
+
+    active: Mapping[str, Tensor]
+    samples: int
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers in the order they are called; the n-th call of a layer is ``name#n``."""
+        return tuple(self.active)
+
+    @property
+    def activation(self) -> Tensor:
+        """Mean share of inputs for which a unit is active, (E, layers)."""
+        return torch.stack([self.per_unit(layer).mean(1) for layer in self.active], 1)
+
+    @property
+    def coactivation(self) -> Tensor:
+        """Share of distinct pairs of inputs for which a unit is active, mean over units, (E, layers).
+
+        NaN for a single input, which makes no pair.
+        """
+        return torch.stack([self.coactivation_per_unit(layer).mean(1) for layer in self.active], 1)
+
+    def per_unit(self, layer: str | int) -> Tensor:
+        """Share of inputs for which each unit is active, (E, units): the left histogram of figure 4."""
+        return self[layer].sum(1).double() / self.samples
+
+    def coactivation_per_unit(self, layer: str | int) -> Tensor:
+        """Share of distinct pairs of inputs for which each unit is active, (E, units)."""
+        active = self[layer].sum(1).double()
+        pairs = self.samples * (self.samples - 1)
+        return active * (active - 1) / pairs if pairs else active * torch.nan
+
+    def contiguity(self, layer: str | int) -> tuple[Tensor, ...]:
+        """Lengths of the runs of equal activation along the batch, one tensor a member, unit after unit."""
+        return tuple(run_lengths(rows) for rows in self.raster(layer))
+
+    def contiguity_counts(self, layer: str | int) -> Tensor:
+        """Number of runs of length 1 … B, (E, B): the right histogram of figure 4."""
+        counts = [torch.bincount(lengths, minlength=self.samples + 1) for lengths in self.contiguity(layer)]
+        return torch.stack(counts)[:, 1:]
+
+    def raster(self, layer: str | int) -> Tensor:
+        """The pattern with units as rows and inputs as columns, bool (E, units, B), as figure 4 draws it."""
+        return self[layer].transpose(1, 2)
+
+    def __getitem__(self, layer: str | int) -> Tensor:
+        if isinstance(layer, str):
+            if layer not in self.active:
+                raise Refused(f"layer {layer!r} was not measured.{near(layer, self.active)}")
+            return self.active[layer]
+        count = len(self.active)
+        require(-count <= layer < count, f"layer number {layer} does not exist; there are {count}.")
+        return self.active[self.layers[layer]]
+
+
+def activation_patterns(
+    target: nn.Module | Ensemble | Subject,
+    batch: Batch,
+    *,
+    layers: Sequence[str] | None = None,
+    statistics: str = "running",
+) -> ActivationPatterns:
+    """Note which units of the named layers (default: all rectifier modules) are active for each input.
+
+    ``statistics="batch"`` normalises with the mean and variance of this batch, ``"running"`` as in evaluation.
+
+    >>> patterns = activation_patterns(model, x, statistics="batch")
+    >>> patterns.activation, patterns.coactivation, patterns.contiguity("act3")
+    """
+    subject = Subject.of(target)
+    names = _chosen(subject.module, layers)
+    size = batch_size(batch)
+    subject = evaluated(subject, batch, statistics)
+    seen: dict[str, Tensor] = {}
+
+    def note(name: str, output: Tensor) -> Tensor:
+        # As bool at once: a quarter of what a deep network's activities would take in float32.
+        seen[name] = output > 0
+        return output
+
+    def run(model: nn.Module) -> dict[str, Tensor]:
+        seen.clear()
+        restart()
+        call_on_input(model, batch)
+        return dict(seen)
+
+    with subject.borrowed(names, note) as restart, torch.no_grad():
+        found: dict[str, Tensor] = subject.map_models(run)
+    for name in names:
+        if name not in found and (layers is not None or not found):
+            raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
+    for name, pattern in found.items():
+        require(
+            pattern.ndim > 2 and pattern.shape[1] == size,
+            f"layer {name!r} returns {tuple(pattern.shape[1:])} for {size} samples; choose one with a sample a row.",
+        )
+    return ActivationPatterns({name: pattern.flatten(2) for name, pattern in found.items()}, size)
+
+
+def run_lengths(rows: Tensor) -> Tensor:
+    """Lengths of the runs of equal values along each row of a matrix, row after row."""
+    starts = torch.ones_like(rows, dtype=torch.bool)
+    starts[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    # Every row starts a run, so that in the rows laid end to end a run lasts until the next start.
+    positions = starts.flatten().nonzero()[:, 0]
+    return torch.diff(positions, append=positions.new_tensor([rows.numel()]))
+
+
+def _chosen(module: nn.Module, layers: Sequence[str] | None) -> tuple[str, ...]:
+    known = dict(module.named_modules())
+    if layers is None:
+        found = tuple(name for name, part in known.items() if isinstance(part, RECTIFIERS))
+        require(
+            len(found) > 0,
+            "the network has no rectifier among its modules (a call to F.relu is none); name in layers the modules "
+            "whose positive outputs count as active.",
+        )
+        return found
+    require(len(layers) > 0, "layers is empty; name a layer, or leave it out for all rectifiers.")
+    for name in layers:
+        if name not in known:
+            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+    return tuple(dict.fromkeys(layers))

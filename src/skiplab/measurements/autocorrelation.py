@@ -1,0 +1,175 @@
+"""How alike a series is to itself some steps on, beside white and brown noise (balduzzi2017, figure 2).
+
+The autocorrelation function (ACF) of x_1 … x_n at lag k, with the mean removed and the biased normalisation that
+statsmodels' ``acf`` has too:
+
+    ρ_k = Σ_{i ≤ n−k} ⟨x_i − x̄, x_{i+k} − x̄⟩ / Σ_i ‖x_i − x̄‖²
+
+⟨·,·⟩ being the product of numbers, or the inner product where each x_i is a vector. A constant series has no ACF, and
+one that varies by rounding only would show the ACF of its rounding errors; both are NaN here and marked ``constant``.
+So a linear network, whose gradient does not depend on its input, has none.
+
+White noise has independent standard normal values, ρ_k ≈ −1/n ± 1/√n; brown noise is its running sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skiplab.checks import at_least, one_of, require
+
+NOISES = ("white", "brown")
+_VALUES_AT_ONCE = 2**22  # of noise in memory: 32 MiB, and as much for each intermediate
+
+
+@dataclass(frozen=True)
+class Autocorrelation:
+    """The ACF of every run, (runs, lags), column j being lag ``lags[j]``, and its mean over runs with intervals.
+
+    ``constant`` (runs,) marks series without an ACF, whose row is NaN; they are left out of the means.
+    """
+
+    lags: tuple[int, ...]
+    values: Tensor
+    constant: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        """The ACF averaged over runs, (lags,); NaN if all are constant."""
+        return self.values[~self.constant].mean(0)
+
+    @property
+    def interval(self) -> tuple[Tensor, Tensor]:
+        """Ends (lags,) of the 95 % Student intervals of the mean over runs, lag by lag."""
+        return student_interval(self.values[~self.constant])
+
+    @property
+    def average(self) -> Tensor:
+        """Every run's ACF averaged over the lags but lag 0, (runs,)."""
+        return _average(self.values, self.lags)
+
+    @property
+    def average_interval(self) -> tuple[Tensor, Tensor]:
+        """Ends of the 95 % Student interval of the mean over runs of ``average``."""
+        return student_interval(self.average[~self.constant])
+
+
+@dataclass(frozen=True)
+class NoiseBand:
+    """Where the ACF of noise, averaged over ``runs`` series, lies in 95 % of experiments.
+
+    ``mean``, ``low`` and ``high`` (lags,) hold lag by lag; ``average``, ``average_low`` and ``average_high`` hold for
+    the mean over the lags but lag 0. Quantiles come from ``draws`` simulated experiments.
+    """
+
+    kind: str
+    lags: tuple[int, ...]
+    mean: Tensor
+    low: Tensor
+    high: Tensor
+    average: float
+    average_low: float
+    average_high: float
+    draws: int
+
+
+def autocorrelation(series: Tensor, lags: int | Sequence[int]) -> Autocorrelation:
+    """Measure the ACF of series (runs, n), or of one (n,), at lags 0 … ``lags`` or at those listed.
+
+    >>> found = autocorrelation(gradients, 15)
+    >>> found.mean, found.interval
+    """
+    require(
+        series.ndim in (1, 2),
+        f"the series have shape {tuple(series.shape)}; pass (n,) or (runs, n), a row a series.",
+    )
+    rows = series.reshape(-1, series.shape[-1])[:, :, None]
+    steps = lags_of(lags, rows.shape[1])
+    values = acf(rows, steps)
+    return Autocorrelation(steps, values, values.isnan().all(1) & rows.isfinite().all(1)[:, 0])
+
+
+def noise_band(
+    kind: str,
+    length: int,
+    lags: int | Sequence[int],
+    runs: int,
+    generator: torch.Generator,
+    *,
+    draws: int = 2000,
+) -> NoiseBand:
+    """Draw experiments of ``runs`` noise series each and find the central 95 % of their mean ACFs.
+
+    >>> noise_band("white", 256, 15, runs=20, generator=torch_generator(0, "noise"))
+    """
+    one_of("kind", kind, NOISES)
+    at_least("runs", runs, 1)
+    at_least("draws", draws, 40)  # else the 2.5 % quantiles would be extrapolated
+    steps = lags_of(lags, length)
+    each = max(1, _VALUES_AT_ONCE // (runs * length))
+    means = []
+    for first in range(0, draws, each):
+        shape = (min(each, draws - first), runs, length)
+        noise = torch.randn(shape, generator=generator, device=generator.device, dtype=torch.float64)
+        series = noise if kind == "white" else noise.cumsum(-1)
+        means.append(acf(series[..., None], steps).mean(1))
+    found = torch.cat(means)
+    averages = _average(found, steps)
+    ends = torch.tensor([0.025, 0.975], dtype=found.dtype, device=found.device)
+    low, high = torch.quantile(found, ends, dim=0)
+    average_low, average_high = torch.quantile(averages, ends).tolist()
+    return NoiseBand(
+        kind, steps, found.mean(0), low, high, float(averages.mean()), average_low, average_high, draws
+    )
+
+
+def acf(series: Tensor, lags: Sequence[int]) -> Tensor:
+    """The ACF (…, lags) of series of vectors (…, n, D), in float64; NaN where a series is constant.
+
+    Constant means that no value is further from the mean than n·ε of the largest value, ε being the spacing of
+    floating-point numbers of the series' own type.
+    """
+    values = series.double()
+    length = values.shape[-2]
+    largest = values.abs().amax((-2, -1))
+    centred = values - values.mean(-2, keepdim=True)
+    spread = centred.abs().amax((-2, -1))
+    # Scaled, since squares of a vanishing gradient would be 0.
+    centred = centred / torch.where(spread > 0, spread, 1.0)[..., None, None]
+    total = centred.square().sum((-2, -1))
+    # Lag by lag: for the few lags that are asked for, ten times faster than Fourier transforms.
+    products = [(centred[..., lag:, :] * centred[..., : length - lag, :]).sum((-2, -1)) for lag in lags]
+    found = torch.stack(products, -1) / total[..., None]
+    rounding = torch.finfo(series.dtype).eps if series.is_floating_point() else 0.0
+    constant = spread <= length * rounding * largest
+    return torch.where(constant[..., None], torch.nan, found)
+
+
+def lags_of(lags: int | Sequence[int], length: int) -> tuple[int, ...]:
+    """Lags 0 … ``lags`` for a number, as statsmodels counts, else those listed; refused if the series is short."""
+    steps = tuple(range(lags + 1)) if isinstance(lags, int) else tuple(int(lag) for lag in lags)
+    require(any(steps), f"lags is {lags}, but at lag 0 every series has 1; ask for 15, say.")
+    require(
+        min(steps) >= 0 and max(steps) < length,
+        f"lags reach from {min(steps)} to {max(steps)}, but a series of {length} values has lags 0 to {length - 1}.",
+    )
+    return steps
+
+
+def _average(values: Tensor, lags: tuple[int, ...]) -> Tensor:
+    return values[:, [column for column, lag in enumerate(lags) if lag > 0]].mean(1)
+
+
+def student_interval(samples: Tensor, level: float = 0.95) -> tuple[Tensor, Tensor]:
+    """Ends of Student's interval for the mean over the first axis; NaN for fewer than two samples."""
+    from scipy import stats
+
+    count, mean = samples.shape[0], samples.mean(0)
+    if count < 2:
+        return mean * torch.nan, mean * torch.nan
+    reach = float(stats.t.ppf((1 + level) / 2, count - 1)) * samples.std(0) / count**0.5
+    return mean - reach, mean + reach

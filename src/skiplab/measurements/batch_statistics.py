@@ -1,0 +1,128 @@
+"""Networks whose normalisation layers hold one batch's statistics as constants.
+
+Batch normalisation takes a mean and a variance from the whole batch, so in training mode every sample's output
+depends on every sample's input. Where a measurement asks how the network responds to each sample, the statistics
+must be the batch's and yet constants: a first pass in which only the normalisation layers are in training mode notes
+the mean and the (biased) variance that each of them sees, and the networks are then evaluated with those numbers in
+place of the running ones. Outputs are then those of training mode without dropout.
+
+A normalisation layer is any module with a buffer ``running_mean`` (and perhaps ``running_var``), be it torch's or a
+user's; ``InstanceNorm`` is left in evaluation mode, since its statistics are a sample's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from skiplab.checks import Refused, one_of, require
+from skiplab.ensembles import Subject
+from skiplab.ensembles.subject import Batch, batch_size, call_on_input
+
+STATISTICS = ("running", "batch")
+
+
+def evaluated(subject: Subject, batch: Batch, statistics: str) -> Subject:
+    """The subject in evaluation mode, with running statistics or with those of the batch."""
+    one_of("statistics", statistics, STATISTICS)
+    subject = dataclasses.replace(subject, train_mode=False)
+    return subject if statistics == "running" else with_batch_statistics(subject, batch)
+
+
+def with_batch_statistics(subject: Subject, batch: Batch) -> Subject:
+    """A subject in evaluation mode whose normalisation layers hold the statistics of this batch, member by member.
+
+    Nothing is written to the networks: the statistics replace the buffers in the new subject alone. A network
+    without normalisation layers comes back as it is.
+    """
+    subject = dataclasses.replace(subject, train_mode=False)
+    layers = normalisation_layers(subject.module)
+    if not layers:
+        return subject
+    size = batch_size(batch)
+    require(size > 1, f"the statistics of a batch of {size} sample have no spread; pass two or more samples.")
+    found: dict[str, Tensor] = {}
+
+    def run(model: nn.Module) -> dict[str, Tensor]:
+        found.clear()
+        call_on_input(model, batch)
+        return dict(found)
+
+    with subject.borrowed(), _noted(layers, found), torch.no_grad():
+        # borrowed() puts the modes back, whatever happens here.
+        for layer in layers.values():
+            layer.training = True
+        noted = subject.map_models(run)
+    # A layer that the pass does not call keeps what it has.
+    fixed = {name: noted.get(name, tensor) for name, tensor in subject.fixed.items()}
+    return dataclasses.replace(subject, fixed=fixed)
+
+
+def normalisation_layers(module: nn.Module) -> dict[str, nn.Module]:
+    """The modules that keep a running mean of what they see, by name."""
+    found = {}
+    for name, part in module.named_modules():
+        if isinstance(part, _InstanceNorm):
+            continue
+        if isinstance(getattr(part, "running_mean", None), Tensor):
+            found[name] = part
+        elif isinstance(part, _BatchNorm):
+            raise Refused(
+                f"layer {name!r} keeps no running statistics, so its samples cannot be told apart; "
+                "build it with track_running_stats=True."
+            )
+    return found
+
+
+@contextlib.contextmanager
+def _noted(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> Iterator[None]:
+    """Note the mean and variance of what each layer takes in ``found``, under the names of the buffers."""
+
+    def hook_for(name: str) -> Callable[[nn.Module, Any], None]:
+        def hook(layer: nn.Module, args: Any) -> None:
+            prefix = f"{name}." if name else ""
+            require(
+                f"{prefix}running_mean" not in found,
+                f"layer {name!r} is called more than once on this batch, with other statistics each time; "
+                'give each call its own layer or use statistics="running".',
+            )
+            for buffer, value in _statistics(name, layer, args[0]).items():
+                found[prefix + buffer] = value
+
+        return hook
+
+    handles = []
+    try:
+        for name, layer in layers.items():
+            handles.append(layer.register_forward_pre_hook(hook_for(name)))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _statistics(name: str, layer: nn.Module, x: Tensor) -> dict[str, Tensor]:
+    """Mean and biased variance over all axes but that of the channels, in the shape and type of the buffers."""
+    mean = layer.running_mean
+    assert isinstance(mean, Tensor)
+    # torch's layers have channels on axis 1; a user's own may have them last.
+    axis = next((axis for axis in (1, x.ndim - 1) if axis < x.ndim and x.shape[axis] == mean.numel()), None)
+    if axis is None:
+        raise Refused(
+            f"layer {name!r} has {mean.numel()} running means but takes {tuple(x.shape)}, so its channels are "
+            'unknown; use statistics="running".'
+        )
+    others = [other for other in range(x.ndim) if other != axis]
+    variance, average = torch.var_mean(x, dim=others, correction=0)
+    found = {"running_mean": average.reshape(mean.shape).to(mean.dtype)}
+    spread = getattr(layer, "running_var", None)
+    if isinstance(spread, Tensor):
+        found["running_var"] = variance.reshape(spread.shape).to(spread.dtype)
+    return found

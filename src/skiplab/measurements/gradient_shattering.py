@@ -1,0 +1,193 @@
+"""Whether gradients at different inputs still resemble each other (balduzzi2017, figures 1, 2 and 5).
+
+The gradient is that of the summed outputs f = Σ_p f_p (definition 1), of one of them or of the loss, in a sample's
+input or in a layer's activity for it: one row g_i of D numbers a sample. Where the rows of different samples have
+nothing in common, gradients have shattered into white noise. Four summaries:
+
+- *covariance* of figure 1, |(g_i − ḡ)·(g_j − ḡ)| / σ², and *second moment* and *correlation* of definition 1, without
+  the mean removed, since a residual network's gradients have mean ≈ 1;
+- *autocorrelation* for samples on a grid (figure 2);
+- *effective rank* r(Δ) = tr(ΔᵀΔ) / ‖Δ‖₂² of the gradients' matrix, relative to that of a white matrix of the same
+  shape (figure 5c);
+- *mean norm*, ‖ḡ‖₂ / σ: how much of the gradient survives averaging over the minibatch (figure 5d).
+
+All samples' gradients come from one backward pass (``sample_gradients``), in which batch normalisation works with
+constants (``batch_statistics``); a network that mixes its samples all the same is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.checks import at_least
+from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles.subject import Batch, Criterion
+from skiplab.measurements.autocorrelation import acf, lags_of
+from skiplab.measurements.batch_statistics import evaluated
+from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
+
+
+@dataclass(frozen=True)
+class RelativeEffectiveRank:
+    """Effective ranks (E,) divided by the mean effective rank of white matrices, with the error of that mean."""
+
+    value: Tensor
+    stderr: Tensor
+    white: float
+    white_stderr: float
+
+
+@dataclass(frozen=True)
+class GradientShattering:
+    """Gradients (E, B, D) of every member at every sample, and what they say; all summaries are in float64."""
+
+    gradients: Tensor
+
+    @property
+    def covariance(self) -> Tensor:
+        """|(g_i − ḡ)·(g_j − ḡ)| / σ², (E, B, B): figure 1, with σ² = mean over samples of ‖g − ḡ‖².
+
+        So the mean of the diagonal is 1. NaN where the gradient is the same for all samples.
+        """
+        centred = self._centred
+        return (centred @ centred.mT).abs() / self._variance[:, None, None]
+
+    @property
+    def second_moment(self) -> Tensor:
+        """g_i·g_j / D, (E, B, B): each member's estimate of C(i, j) = E[∇_i ∇_j] (definition 1)."""
+        rows = self.gradients.double()
+        return rows @ rows.mT / rows.shape[2]
+
+    @property
+    def correlation(self) -> Tensor:
+        """g_i·g_j / (‖g_i‖‖g_j‖), (E, B, B): each member's estimate of R(i, j); ±1 for a single input, D = 1."""
+        return _normalised(self.second_moment)
+
+    @property
+    def pooled_correlation(self) -> Tensor:
+        """R(i, j) = C(i, j) / √(C(i, i) C(j, j)), (B, B), its expectations being means over the members."""
+        return _normalised(self.second_moment.mean(0))
+
+    @property
+    def mean_square(self) -> Tensor:
+        """Mean over samples of C(i, i), (E,): the theorems' variance of a gradient."""
+        return self.gradients.double().square().mean((1, 2))
+
+    @property
+    def mean_product(self) -> Tensor:
+        """Mean over distinct pairs of samples of C(i, j), (E,): the theorems' covariance; NaN for one sample."""
+        rows = self.gradients.double()
+        samples, size = rows.shape[1:]
+        total = rows.sum(1).square().sum(1) - rows.square().sum((1, 2))
+        return total / (samples * (samples - 1) * size) if samples > 1 else total * torch.nan
+
+    def autocorrelation(self, lags: int | Sequence[int]) -> Tensor:
+        """The ACF (E, lags) of the gradients along the samples, at lags 0 … ``lags`` or at those listed.
+
+        It is NaN where all samples have the same gradient; see ``measurements.autocorrelation``.
+        """
+        return acf(self.gradients, lags_of(lags, self.gradients.shape[1]))
+
+    @property
+    def effective_rank(self) -> Tensor:
+        """tr(ΔᵀΔ) / ‖Δ‖₂², (E,), from 1 to the rank of Δ; 0 where all gradients have vanished."""
+        return effective_rank(self.gradients)
+
+    def relative_effective_rank(self, generator: torch.Generator, draws: int = 20) -> RelativeEffectiveRank:
+        """Compare the effective rank with the mean of ``draws`` white matrices of the same shape (figure 5c)."""
+        samples, size = self.gradients.shape[1:]
+        white, error = white_effective_rank(samples, size, generator, draws)
+        value = self.effective_rank / white
+        return RelativeEffectiveRank(value, value * error / white, white, error)
+
+    @property
+    def mean_norm(self) -> Tensor:
+        """‖ḡ‖₂ / σ with σ² = mean over samples of ‖g − ḡ‖², (E,): figure 5d; near 1/√B for white gradients.
+
+        The paper's "in each coordinate" leaves the order of norm and division open: see ``coordinate_norm``.
+        Infinite where all samples have the same gradient, other than 0.
+        """
+        return self.gradients.double().mean(1).norm(dim=1) / self._variance.sqrt()
+
+    @property
+    def coordinate_norm(self) -> Tensor:
+        """Root mean square over coordinates d of ḡ_d / σ_d, (E,): the other reading of figure 5d.
+
+        Every coordinate has its own standard deviation over the samples here; those without any are left out.
+        """
+        rows = self.gradients.double()
+        ratio = rows.mean(1).square() / self._centred.square().mean(1)
+        return torch.where(ratio.isfinite(), ratio, torch.nan).nanmean(1).sqrt()
+
+    @property
+    def _centred(self) -> Tensor:
+        rows = self.gradients.double()
+        return rows - rows.mean(1, keepdim=True)
+
+    @property
+    def _variance(self) -> Tensor:
+        return self._centred.square().sum(2).mean(1)
+
+
+def gradient_shattering(
+    target: nn.Module | Ensemble | Subject,
+    batch: Batch,
+    *,
+    outputs: str | int = "sum",
+    statistics: str = "running",
+    wrt: str = "input",
+    criterion: Criterion | None = None,
+    samples_at_once: int | None = None,
+) -> GradientShattering:
+    """Differentiate the networks' outputs in every sample's input, or in the activity of the layer ``wrt``.
+
+    ``outputs`` is "sum", the number of one output, or "loss": each sample's own loss, which needs a ``criterion`` and
+    labels. ``statistics="batch"`` normalises with the mean and variance of this batch, held constant in the
+    derivative, ``"running"`` as in evaluation. Of a layer that is called more than once, the first call counts.
+    ``samples_at_once`` bounds memory: the samples are differentiated in groups, with the same result.
+
+    >>> found = gradient_shattering(model, x, statistics="batch")
+    >>> found.autocorrelation(15), found.effective_rank
+    """
+    subject = Subject.of(target, criterion=criterion)
+    quantity = quantity_of(outputs, subject.criterion)
+    subject = evaluated(subject, batch, statistics)
+    found = sample_gradients(subject, batch, quantity, wrt=wrt, samples_at_once=samples_at_once)
+    return GradientShattering(found.flatten(2) if found.ndim > 2 else found[..., None])
+
+
+def effective_rank(matrices: Tensor) -> Tensor:
+    """tr(ΔᵀΔ) / ‖Δ‖₂² of matrices (…, rows, columns); 0 for a matrix of zeros (Vershynin 2012)."""
+    largest = matrices.abs().amax((-2, -1), keepdim=True).double()
+    scaled = matrices.double() / torch.where(largest > 0, largest, 1.0)
+    wide = scaled.shape[-2] <= scaled.shape[-1]
+    # The largest eigenvalue of the smaller Gram matrix is exact to rounding, and much cheaper than singular values.
+    gram = scaled @ scaled.mT if wide else scaled.mT @ scaled
+    top = torch.linalg.eigvalsh(gram)[..., -1]
+    trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return torch.where(largest[..., 0, 0] > 0, trace / top, 0.0)
+
+
+def white_effective_rank(
+    rows: int, columns: int, generator: torch.Generator, draws: int = 20
+) -> tuple[float, float]:
+    """Mean and standard error of the effective rank of standard normal matrices.
+
+    For large matrices it is near rows·columns / (√rows + √columns)².
+    """
+    at_least("draws", draws, 2)
+    ranks = []
+    for _ in range(draws):  # one by one: 256 images of 3,072 numbers are 6 MiB
+        white = torch.randn(rows, columns, generator=generator, device=generator.device, dtype=torch.float64)
+        ranks.append(float(effective_rank(white)))
+    values = torch.tensor(ranks, dtype=torch.float64)
+    return float(values.mean()), float(values.std()) / draws**0.5
+
+
+def _normalised(moments: Tensor) -> Tensor:
+    scale = moments.diagonal(dim1=-2, dim2=-1).sqrt()
+    return moments / (scale[..., :, None] * scale[..., None, :])

@@ -1,0 +1,13 @@
+"""Balduzzi et al. (2017), The Shattered Gradients Problem."""
+
+from skiplab.reproduction.study import Paper
+from skiplab.studies.balduzzi2017 import figure_1, figure_2, figure_3, figure_4
+
+PAPER = Paper(
+    id="balduzzi2017",
+    title="The Shattered Gradients Problem: If resnets are the answer, then what is the question?",
+    authors="David Balduzzi, Marcus Frean, Lennox Leary, JP Lewis, Kurt Wan-Duo Ma, Brian McWilliams",
+    year=2017,
+    explains="Skip connections keep gradients at neighbouring inputs alike, which depth otherwise turns into noise.",
+)
+STUDIES = (figure_1.STUDY, figure_2.STUDY, figure_3.STUDY, figure_4.STUDY)

@@ -1,0 +1,150 @@
+"""Figure 4: which rectifiers are active for which inputs, and for how many inputs in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction.claim import Claim, Evidence, Greater
+from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import Call
+from skiplab.studies.balduzzi2017.figure_3 import CHOICES, SCALES, Settings, by_layer, kinds, rows_of
+from skiplab.studies.balduzzi2017.figure_3 import draws as networks_of_figure_3
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = {
+    "feedforward": "Feedforward net without BN",
+    "feedforward + BN": "Feedforward net with BN",
+    "resnet + BN": "Resnet with BN",
+}
+HELD = ("activation share", "run share", "run length", "run spread", "run")
+
+
+def draws(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
+    """Name the trials of figure 3."""
+    return networks_of_figure_3(settings, tables)
+
+
+def table(settings: Settings, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows on the layers seen in detail."""
+    return tables[0][tables[0]["quantity"].isin(HELD)].reset_index(drop=True)
+
+
+def histogram(frame: pd.DataFrame, settings: Settings, words: str, quantity: str, layer: int) -> pd.DataFrame:
+    """The share in each bin (column) for each run (row)."""
+    rows = rows_of(frame, kinds(settings)[words], quantity)
+    return rows[rows["layer"] == layer].pivot(index="run", columns="x", values="value")
+
+
+def _bimodal(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
+    last = settings.layers[-1]
+    for words in ("feedforward", "feedforward, small biases", "feedforward, no biases", "resnet without BN"):
+        for layer in settings.layers:
+            shares = histogram(frame, settings, words, "activation share", layer).to_numpy()
+            ends, middle = shares[:, [0, -1]], shares[:, 1:-1]
+            detail = f"{ends.sum(axis=1).mean():.0%} of the units are in the two end bins"
+            yield Evidence(
+                f"{words}, layer {layer}",
+                [(ends.min(axis=1) - middle.max(axis=1)).tolist()],
+                headline=words == "feedforward" and layer == last,
+                detail=detail,
+            )
+
+
+def _contrast(frame: pd.DataFrame, settings: Settings, quantity: str) -> Iterator[Evidence]:
+    named, last = kinds(settings), settings.layers[-1]
+    rest = by_layer(frame, named["feedforward + BN"], quantity)
+    for words in ("resnet + BN", "resnet + BN, β = .1"):
+        wide = by_layer(frame, named[words], quantity)
+        for layer in settings.layers[1:]:
+            detail = f"{wide[layer].mean():.3g} against {rest[layer].mean():.3g}"
+            yield Evidence(
+                f"{words} − feedforward + BN, layer {layer}",
+                [wide[layer].tolist(), rest[layer].tolist()],
+                headline=words == "resnet + BN" and layer == last,
+                detail=detail,
+            )
+
+
+def raster(frame: pd.DataFrame, settings: Settings, words: str, layer: int) -> Any:
+    """The first network's pattern (units, inputs), put together from the starts of its runs."""
+    import numpy as np
+
+    rows = rows_of(frame, kinds(settings)[words], "run")
+    rows = rows[rows["layer"] == layer].sort_values(["unit", "x"])
+    places = rows["unit"].to_numpy() * settings.points + rows["x"].to_numpy().astype(int)
+    lengths = np.diff(places, append=settings.width * settings.points)
+    return np.repeat(rows["value"].to_numpy(), lengths).reshape(settings.width, settings.points)
+
+
+def figure(frame: pd.DataFrame, settings: Settings) -> Any:
+    """Draw a raster and two histograms for three kinds of network at three layers."""
+    from skiplab.figures.activation_rasters import raster_panels
+
+    def cell(words: str, layer: int) -> tuple[Any, Any, Any]:
+        activation, runs = (
+            histogram(frame, settings, words, quantity, layer).to_numpy()
+            for quantity in ("activation share", "run share")
+        )
+        return raster(frame, settings, words, layer), activation, runs
+
+    return raster_panels(
+        {title: {layer: cell(words, layer) for layer in settings.layers} for words, title in SHOWN.items()}
+    )
+
+
+STUDY = Study(
+    id="balduzzi2017/figure-4",
+    item="Figure 4",
+    title="Batch normalisation uses every rectifier and shatters its response; a skip keeps it in longer pieces",
+    caption=(
+        "Rasters: which of a layer's 100 units (rows) are active (dark) for which of 256 inputs in order (columns), "
+        "in one network. Left histograms: the share of inputs for which a unit is active. Right histograms: "
+        "contiguity, how many inputs in a row a unit stays active or inactive. Histograms are over all networks. (a) "
+        "Feedforward without and (b) with batch normalisation. (c) Resnet with it."
+    ),
+    settings=SCALES,
+    stages=(draws,),
+    table=table,
+    figure=figure,
+    claims=(
+        Claim(
+            "bimodal-without-bn",
+            "Without batch normalisation the distribution of a unit's activation is bimodal at layer 50: both end "
+            "tenths hold more units than any tenth between.",
+            Greater(),
+            _bimodal,
+            "share of units",
+        ),
+        Claim(
+            "contiguity-short-in-feedforward-bn",
+            "Batch normalisation shatters the response of feedforward networks into small sections: at layer 50 runs "
+            "of equal activation are shorter than in resnets with batch normalisation.",
+            Greater(),
+            lambda frame, settings: _contrast(frame, settings, "run length"),
+            "inputs",
+        ),
+        Claim(
+            "contiguity-broad-in-resnets",
+            "Resnets maintain a broad distribution of contiguity: at layer 50 the logarithm (base 2) of a run's "
+            "length is spread more widely than in feedforward networks with batch normalisation.",
+            Greater(),
+            lambda frame, settings: _contrast(frame, settings, "run spread"),
+            "octaves",
+        ),
+    ),
+    cost={"smoke": 0.5, "quick": 40.0, "paper": 40.0},
+    choices=(
+        *CHOICES,
+        "Networks are figure 3's; the paper gives neither size nor number, nor which layers its picture shows but "
+        "50.",
+        "Bimodal, short and broad are our words made measurable: ten bins, the mean length of a network's runs, and "
+        "the deviation of their log₂. Coin flips have runs of two inputs on average.",
+    ),
+    errata=(
+        "Without biases and batch normalisation a unit's field is linear on each side of 0, so that it is active for "
+        "all, none or half of the inputs; that bimodality needs no depth beyond a few layers.",
+    ),
+)

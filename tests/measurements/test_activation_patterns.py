@@ -1,0 +1,177 @@
+"""Patterns by hand, coactivation against a double loop, contiguity against groupby, ensembles against members."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from skiplab.architectures.activations import CReLU
+from skiplab.architectures.rescaled import RescaledNet
+from skiplab.architectures.shattering_convnets import ShatteringConvNet
+from skiplab.checks import Refused
+from skiplab.ensembles import Ensemble
+from skiplab.measurements.activation_patterns import ActivationPatterns, activation_patterns, run_lengths
+from skiplab.randomness import torch_generator
+
+GRID = torch.linspace(-2, 2, 9, dtype=torch.float64)[:, None]
+# Its mean is none of its points: a normalised field would be 0 up to rounding there.
+OFF_CENTRE = GRID + GRID.square() / 10
+
+
+def coins(*shape: int) -> Tensor:
+    return torch.rand(*shape, generator=torch_generator("coins")) < 0.5
+
+
+def grid_net(seed: int, depth: int = 3) -> nn.Module:
+    stream = torch_generator(seed, "net")
+    return RescaledNet(1, 8, depth, 1, generator=stream, normalisation="batch", dtype=torch.float64)
+
+
+def test_units_are_active_where_their_field_is_positive() -> None:
+    net = nn.Sequential(nn.Linear(1, 3), nn.ReLU(inplace=True), nn.Linear(3, 1)).double()
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[1.0], [-1.0], [0.0]]))
+        net[0].bias.copy_(torch.tensor([0.25, 0.25, -1.0]))
+    found = activation_patterns(net, GRID)
+    x = GRID[:, 0]
+    assert found.layers == ("1",)
+    assert torch.equal(found.active["1"][0], torch.stack([x > -0.25, x < 0.25, x > 9], 1))
+    # −.25 < 0, .5, 1, 1.5, 2: active for 5 of 9 points, and for 20 of 72 ordered pairs; the third unit is dead.
+    assert found.per_unit("1")[0].tolist() == pytest.approx([5 / 9, 5 / 9, 0])
+    assert found.activation.item() == pytest.approx(10 / 27)
+    assert found.coactivation.item() == pytest.approx(2 / 3 * 20 / 72)
+    assert [lengths.tolist() for lengths in found.contiguity(0)] == [[4, 5, 5, 4, 9]]
+    assert found.contiguity_counts(0).tolist() == [[0, 0, 0, 2, 2, 0, 0, 0, 1]]
+    assert torch.equal(found.raster("1"), found.active["1"].mT)
+
+
+def test_coactivation_against_a_double_loop() -> None:
+    patterns = {"one": coins(2, 7, 5), "two": coins(2, 7, 3)}
+    found = ActivationPatterns(patterns, samples=7)
+    for column, active in enumerate(patterns.values()):
+        for member, pattern in enumerate(active):
+            units = pattern.shape[1]
+            both = [
+                bool(pattern[i, unit] and pattern[j, unit])
+                for unit in range(units)
+                for i in range(7)
+                for j in range(7)
+                if i != j
+            ]
+            assert found.coactivation[member, column].item() == pytest.approx(sum(both) / len(both))
+
+
+def test_contiguity_against_groupby() -> None:
+    rows = torch.cat(
+        [coins(6, 11), torch.ones(1, 11, dtype=torch.bool), torch.zeros(1, 11, dtype=torch.bool)]
+    )
+    by_hand = [len(list(run)) for row in rows.tolist() for _, run in itertools.groupby(row)]
+    assert run_lengths(rows).tolist() == by_hand
+    found = ActivationPatterns({"only": rows.mT[None].expand(2, -1, -1)}, samples=11)
+    for lengths, counts in zip(found.contiguity("only"), found.contiguity_counts("only"), strict=True):
+        assert lengths.tolist() == by_hand
+        assert counts.tolist() == [by_hand.count(length) for length in range(1, 12)]
+
+
+def test_coin_flips_are_half_active_a_quarter_coactive_and_change_every_other_time() -> None:
+    found = ActivationPatterns({"coins": coins(1, 400, 500)}, samples=400)
+    assert found.activation.item() == pytest.approx(0.5, abs=4 * 0.5 / (400 * 500) ** 0.5)
+    assert found.coactivation.item() == pytest.approx(0.25, abs=4 * 0.5 / (400 * 500) ** 0.5)
+    assert found.contiguity(0)[0].double().mean().item() == pytest.approx(2, rel=0.02)
+
+
+@pytest.mark.parametrize("statistics", ["running", "batch"])
+def test_an_ensemble_equals_its_members(statistics: str) -> None:
+    def image_net(seed: int) -> nn.Module:
+        return ShatteringConvNet(4, generator=torch_generator(seed, "net"), filters=4, dtype=torch.float64)
+
+    images = torch.randn(5, 3, 6, 6, generator=torch_generator("images"), dtype=torch.float64)
+    for build, x, units in ((grid_net, OFF_CENTRE, 8), (image_net, images, 4 * 36)):
+        nets = [build(seed) for seed in range(3)]
+        alone = [activation_patterns(net, x, statistics=statistics) for net in nets]
+        for backend in ("batched", "loop"):
+            found = activation_patterns(Ensemble.of(nets, backend=backend), x, statistics=statistics)
+            assert found.layers == alone[0].layers
+            assert len(found.layers) >= 3
+            for name, pattern in found.active.items():
+                assert pattern.shape == (3, len(x), units)
+                assert torch.equal(pattern, torch.cat([each.active[name] for each in alone]))
+
+
+def test_batch_statistics_are_those_of_training_mode() -> None:
+    net = grid_net(0).train()
+    seen = []
+    for block in net.blocks:
+        block.activation.register_forward_hook(lambda _, __, output: seen.append(output > 0))
+    net(OFF_CENTRE)
+    found = activation_patterns(net, (OFF_CENTRE, None), statistics="batch")
+    running = activation_patterns(net, {"x": OFF_CENTRE, "labels": OFF_CENTRE})
+    assert [torch.equal(found.active[f"blocks.{k}.activation"][0], seen[k]) for k in range(3)] == [True] * 3
+    assert not torch.equal(found.activation, running.activation)
+
+
+class Shared(nn.Module):
+    """One rectifier called twice, registered before the layers it follows, and one that is never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.relu, self.idle = nn.ReLU(), nn.ReLU()
+        self.first, self.second, self.halves = nn.Linear(1, 4), nn.Linear(4, 2), CReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.halves(self.relu(self.second(self.relu(self.first(x)))) - 0.1)
+
+
+def test_layers_are_found_in_the_order_of_their_calls() -> None:
+    x = GRID.float()
+    found = activation_patterns(Shared(), x)
+    assert found.layers == ("relu", "relu#2", "halves")
+    assert [found[layer].shape[2] for layer in range(3)] == [4, 2, 4]
+    halves = found["halves"].chunk(2, 2)
+    assert not (halves[0] & halves[1]).any()  # a CReLU's units exclude each other
+    assert torch.equal(halves[0] | halves[1], torch.ones_like(halves[0]))
+    net = Shared()
+    some = activation_patterns(net, x, layers=["first"])
+    assert torch.equal(some["first"][0], net.first(x) > 0)
+
+
+def test_one_sample_makes_no_pair() -> None:
+    found = activation_patterns(grid_net(0), GRID[:1])
+    assert found.activation.isfinite().all()
+    assert found.coactivation.isnan().all()
+
+
+def test_what_is_refused() -> None:
+    class Functional(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(1, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.relu(self.layer(x))
+
+    x = GRID.float()
+    with pytest.raises(Refused, match=r"no rectifier among its modules \(a call to F.relu is none\)"):
+        activation_patterns(Functional(), x)
+    with pytest.raises(Refused, match=r"layer 'secnd' does not exist.*Did you mean second"):
+        activation_patterns(Shared(), x, layers=["secnd"])
+    with pytest.raises(Refused, match="layer 'idle' is not called on this batch"):
+        activation_patterns(Shared(), x, layers=["idle"])
+    with pytest.raises(Refused, match="layers is empty; name a layer"):
+        activation_patterns(Shared(), x, layers=[])
+    with pytest.raises(Refused, match="statistics 'moving' is unknown; choose one of running, batch"):
+        activation_patterns(Shared(), x, statistics="moving")
+    turned = nn.Sequential(nn.Linear(1, 3), nn.Flatten(0), nn.ReLU())
+    with pytest.raises(
+        Refused, match=r"layer '2' returns \(27,\) for 9 samples; choose one with a sample a row"
+    ):
+        activation_patterns(turned, x)
+    found = activation_patterns(Shared(), x)
+    with pytest.raises(Refused, match=r"layer 'haves' was not measured\. Did you mean halves"):
+        found.per_unit("haves")
+    with pytest.raises(Refused, match="layer number 3 does not exist; there are 3"):
+        found.raster(3)
