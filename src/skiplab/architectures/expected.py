@@ -33,8 +33,11 @@ def rows(x: Tensor, features: int, *, flat: bool = False) -> Tensor:
     return x
 
 
-def images(x: Tensor, channels: int, halvings: int) -> Tensor:
-    """Return the input if it is a batch of images with these channels, large enough to be halved so often."""
+def images(x: Tensor, channels: int, halvings: int, size: int | None = None) -> Tensor:
+    """Return the input if it is a batch of images with these channels, large enough to be halved so often.
+
+    A network that flattens its images also needs them to be ``size`` pixels high and wide.
+    """
     shape, least = tuple(x.shape), 2**halvings
     require(
         len(shape) == 4 and shape[1] == channels,
@@ -45,6 +48,11 @@ def images(x: Tensor, channels: int, halvings: int) -> Tensor:
         min(shape[2:]) >= least,
         f"Images of {shape[2]} × {shape[3]} are too small to be halved {halvings} times; "
         f"pass at least {least} × {least} or build fewer groups of filters.",
+    )
+    require(
+        size is None or shape[2:] == (size, size),
+        f"The input has shape {shape}, but this network takes (batch, {channels}, {size}, {size}); reshape the input "
+        f"or build the network with another image_size.",
     )
     return x
 

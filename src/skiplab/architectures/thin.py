@@ -177,12 +177,6 @@ class ThinNet(nn.Module):
         return x
 
     def forward(self, x: Images) -> Rows:
-        x = images(x, self.channels, halvings=len(self.filters))
-        size = self.image_size
-        require(
-            tuple(x.shape[2:]) == (size, size),
-            f"The input has shape {tuple(x.shape)}, but this network takes (batch, {self.channels}, {size}, "
-            f"{size}); reshape the input or build the network with another image_size.",
-        )
+        x = images(x, self.channels, halvings=len(self.filters), size=self.image_size)
         x = self._through_blocks(self.stem(x))
         return self.output(self.last(x).flatten(1))

@@ -1,7 +1,7 @@
 """Balduzzi et al. (2017), The Shattered Gradients Problem."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.balduzzi2017 import figure_1, figure_2, figure_3, figure_4
+from skiplab.studies.balduzzi2017 import figure_1, figure_2, figure_3, figure_4, ll_init
 
 PAPER = Paper(
     id="balduzzi2017",
@@ -10,4 +10,4 @@ PAPER = Paper(
     year=2017,
     explains="Skip connections keep gradients at neighbouring inputs alike, which depth otherwise turns into noise.",
 )
-STUDIES = (figure_1.STUDY, figure_2.STUDY, figure_3.STUDY, figure_4.STUDY)
+STUDIES = (figure_1.STUDY, figure_2.STUDY, figure_3.STUDY, figure_4.STUDY, ll_init.STUDY)

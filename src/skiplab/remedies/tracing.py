@@ -1,0 +1,127 @@
+"""What a module computes, as a graph: a symbolic trace (torch.fx) that stops at layers and activations.
+
+The trace runs on a scratch copy, so buffers that a forward pass would move stay where they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.nn import functional as F
+
+from skiplab.architectures import expected
+from skiplab.architectures.activations import CReLU
+from skiplab.architectures.rescaled import MeanCentring
+from skiplab.checks import Refused
+
+# Checks of an input's shape have nothing to follow while the input is a symbol.
+_CHECKS = tuple(
+    value
+    for value in vars(expected).values()
+    if callable(value) and getattr(value, "__module__", "") == expected.__name__
+)
+_FUNCTIONS = (F.relu, torch.relu, F.relu_, torch.relu_)
+_METHODS = ("relu", "relu_")
+_DROPOUTS: dict[Any, type[nn.Module]] = {
+    F.dropout: nn.Dropout,
+    F.dropout1d: nn.Dropout1d,
+    F.dropout2d: nn.Dropout2d,
+    F.dropout3d: nn.Dropout3d,
+    F.alpha_dropout: nn.AlphaDropout,
+}
+
+
+class _Tracer(fx.Tracer):
+    def __init__(self) -> None:
+        super().__init__(autowrap_functions=_CHECKS)
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        # Centring, like torch's own normalisation, does one thing in training and another in evaluation.
+        return isinstance(m, CReLU | MeanCentring) or super().is_leaf_module(m, module_qualified_name)
+
+
+def traced(model: nn.Module, remedy: str) -> fx.Graph:
+    """Return the graph of a module in evaluation mode, or refuse a module whose graph depends on its input."""
+    return _trace(copy.deepcopy(model).eval(), remedy)
+
+
+def _trace(model: nn.Module, remedy: str) -> fx.Graph:
+    try:
+        return _Tracer().trace(model)
+    except Exception as problem:  # whatever the user's forward does with a symbol in place of a tensor
+        reason = str(problem).strip().split("\n")[0].split(". ")[0].rstrip(".")
+        raise Refused(
+            f"The forward pass of {type(model).__name__} cannot be traced ({type(problem).__name__}: {reason}), "
+            f"and {remedy} has to follow it; take what depends on the input's values or shape out of it."
+        ) from problem
+
+
+def is_relu(node: fx.Node, parts: Mapping[str, nn.Module]) -> bool:
+    """Tell whether a node is a ReLU: a module, a function or a tensor's method."""
+    if node.op == "call_module":
+        return type(parts[str(node.target)]) is nn.ReLU
+    if node.op == "call_function":
+        return node.target in _FUNCTIONS
+    return node.op == "call_method" and node.target in _METHODS
+
+
+def name_of(node: fx.Node) -> str:
+    """The words a refusal uses for a node: a module's name, or the function and where it is called."""
+    if node.op == "call_module":
+        return f"{node.target!r}"
+    called = (
+        node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+    )
+    return f"{called}() (node {node.name!r})"
+
+
+def with_live_dropout(model: nn.Module, graph: fx.Graph, remedy: str) -> dict[str, nn.Module]:
+    """Turn the graph's F.dropout calls that follow ``self.training`` into modules, and return those by name.
+
+    A graph holds the value the flag had when it was traced. Comparing it with a trace in training mode shows what
+    depends on the flag; dropout becomes a module, which keeps following the mode, and anything else is refused.
+    """
+    other = _trace(copy.deepcopy(model).train(), remedy)
+    added: dict[str, nn.Module] = {}
+    for here, there in _differing(graph, other):
+        if here is None or there is None or here.target is not there.target or here.target not in _DROPOUTS:
+            where = f" at {name_of(here)}" if here is not None else ""
+            raise Refused(
+                f"{type(model).__name__} computes other things in training than in evaluation{where}, which {remedy} "
+                "cannot keep while it replaces a functional ReLU; make its ReLUs modules, nn.ReLU()."
+            )
+        name = free_name(model, f"dropout_{len(added)}")
+        added[name] = _DROPOUTS[here.target](_bound(there).get("p", 0.5)).train(model.training)
+        with graph.inserting_before(here):
+            fresh = graph.call_module(name, (here.all_input_nodes[0],))
+        here.replace_all_uses_with(fresh)
+        graph.erase_node(here)
+    return added
+
+
+def free_name(model: nn.Module, name: str) -> str:
+    """A name for a new submodule that the model does not use yet."""
+    while hasattr(model, name):
+        name += "_"
+    return name
+
+
+def _differing(graph: fx.Graph, other: fx.Graph) -> list[tuple[fx.Node | None, fx.Node | None]]:
+    """The nodes in which two traces of one module differ, in pairs as far as they can be paired."""
+    pairs = itertools.zip_longest(graph.nodes, other.nodes)
+    return [(here, there) for here, there in pairs if _written(here) != _written(there)]
+
+
+def _bound(node: fx.Node) -> dict[str, Any]:
+    names = ("input", "p", "training", "inplace")
+    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def _written(node: fx.Node | None) -> str:
+    # Arguments that are nodes are written by name, and both traces give their nodes the same names.
+    return "" if node is None else repr((node.op, node.target, node.args, dict(node.kwargs)))

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import torch
+
+from skiplab.architectures.activations import CReLU
+from skiplab.randomness import torch_generator
+from skiplab.remedies.linearity import departure_from_linear
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.balduzzi2017.ll_init import (
+    AFTER_HE,
+    CONV,
+    FULL,
+    LOOKS_LINEAR,
+    STUDY,
+    THIN,
+    Networks,
+    Settings,
+    build,
+    step,
+)
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return Settings(runs=2, depths=(2, 5), rs=(1, 2), width=8, filters=4, side=4, thin_side=16, points=9)
+
+
+@pytest.fixture(scope="module")
+def table(settings: Settings) -> pd.DataFrame:
+    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
+    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+
+
+def test_every_family_depth_and_start_is_measured(table: pd.DataFrame) -> None:
+    counts = table.groupby(["family", "depth", "network", "quantity"]).size().unstack("quantity")
+    assert len(counts) == 3 * 2 * 4
+    assert (counts[["departure", "gradient", "stretch"]] == 2).all(axis=None)
+    assert (counts[["output", "slope"]] == 9).all(axis=None)
+    assert set(table.loc[table["quantity"] == "stepped", "network"]) == set(LOOKS_LINEAR)
+    assert set(table.loc[table["family"] == THIN, "depth"]) == {6, 10}
+
+
+def test_every_claim_holds_on_these_networks(table: pd.DataFrame, settings: Settings) -> None:
+    verdicts = judge(STUDY, table, settings, "quick")
+    assert len(verdicts) == 6 + 6 + 4 + 6 + 6
+    assert {verdict.verdict for verdict in verdicts} == {"holds"}
+
+
+@pytest.mark.parametrize(
+    ("network", "quantity", "value", "claim"),
+    [
+        (LOOKS_LINEAR[0], "departure", 1e-9, "linear"),
+        (LOOKS_LINEAR[1], "gradient", 1e-9, "gradient-constant"),
+        (LOOKS_LINEAR[0], "stretch", 1e-9, "isometry"),
+        (AFTER_HE[0], "departure", 1e-15, "he-not-linear"),
+        (LOOKS_LINEAR[1], "stepped", 1e-15, "one-step"),
+    ],
+)
+def test_one_network_that_disobeys_contradicts_its_claim(
+    table: pd.DataFrame, settings: Settings, network: str, quantity: str, value: float, claim: str
+) -> None:
+    changed = table.copy()
+    rows = (table["family"] == CONV) & (table["network"] == network) & (table["quantity"] == quantity)
+    changed.loc[rows & (table["draw"] == 1) & (table["depth"] == 5), "value"] = value
+    verdicts = judge(STUDY, changed, settings, "quick")
+    against = [(v.claim, v.condition) for v in verdicts if v.verdict == "contradicted"]
+    assert against == [(claim, f"{CONV}, {network}")]
+
+
+def test_slopes_are_the_differences_of_the_outputs_where_the_network_is_linear(table: pd.DataFrame) -> None:
+    for (_, _, network), part in table.groupby(["family", "depth", "network"]):
+        output, slope = (part.loc[part["quantity"] == name].sort_values("x") for name in ("output", "slope"))
+        steps = output["value"].diff().dropna().to_numpy() / 0.5
+        straight = abs(steps - slope["value"].to_numpy()[1:]).max() < 1e-12 * abs(slope["value"]).max()
+        assert straight == (network in LOOKS_LINEAR)
+
+
+def test_thin_nets_lose_norm_at_their_strides_and_so_make_no_claim(table: pd.DataFrame) -> None:
+    stretch = table[(table["quantity"] == "stretch") & table["network"].isin(LOOKS_LINEAR)]
+    assert (stretch.loc[stretch["family"] == THIN, "value"] > 0.1).all()
+
+
+@pytest.mark.parametrize("family", [FULL, CONV, THIN])
+def test_the_crelu_networks_differ_in_their_start_alone(family: str) -> None:
+    settings = Networks(family, 6, (0,), 4, 16, 5)
+    he, mirrored = (build(settings, start, 0)[0] for start in (AFTER_HE[1], LOOKS_LINEAR[0]))
+    shapes = [{name: value.shape for name, value in net.named_parameters()} for net in (he, mirrored)]
+    assert shapes[0] == shapes[1]
+    assert any(isinstance(part, CReLU) for part in he.modules())
+    shape = build(settings, AFTER_HE[1], 0)[1]
+    example = torch.zeros(2, *shape, dtype=torch.float64)
+    assert departure_from_linear(he, example, torch_generator(0)) > 0.1
+    assert departure_from_linear(mirrored, example, torch_generator(0)) < 1e-13
+
+
+def test_a_step_descends() -> None:
+    net, _ = build(Networks(FULL, 3, (0,), 6, 1, 5), LOOKS_LINEAR[0], 0)
+    x, target = torch.randn(2, 8, 6, dtype=torch.float64, generator=torch_generator(1)).unbind()
+    losses = []
+    for _ in range(2):
+        losses.append(float((net(x) - target).square().mean().detach()))
+        step(net, x, target)
+    assert losses[1] < losses[0]
+
+
+def test_the_figure_has_a_column_a_start_and_a_line_a_depth(table: pd.DataFrame, settings: Settings) -> None:
+    figure = STUDY.figure(table, settings)
+    assert [ax.get_title(loc="left") for ax in figure.axes[:4]] == [*AFTER_HE, *LOOKS_LINEAR]
+    assert len(figure.axes) == 16
+    assert all(len(ax.get_lines()) == 2 for ax in figure.axes)
+    flat = figure.axes[4 + 2].get_lines()[0].get_ydata()
+    assert abs(flat - 1).max() < 1e-12
+
+
+def test_trials_share_seeds_across_families() -> None:
+    calls = STUDY.stages[0](Settings(runs=3, seed=4, depths=(2,), rs=(1, 3)), [])
+    assert [(call.settings.family, call.settings.depth) for call in calls] == [
+        (FULL, 2),
+        (CONV, 2),
+        (THIN, 6),
+        (THIN, 14),
+    ]
+    assert {call.settings.seeds for call in calls} == {(4, 5, 6)}
