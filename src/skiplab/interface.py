@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble, Subject
+from skiplab.measurements.activation_patterns import activation_patterns
 from skiplab.measurements.gradient_norms import gradient_norms
+from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.measurements.hessian_product import HessianProduct, hessian_product
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
+from skiplab.remedies.looks_linear import looks_linear
 from skiplab.reproduction.runner import Options, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.studies import CATALOGUE
@@ -23,9 +26,12 @@ __all__ = [
     "Ensemble",
     "HessianProduct",
     "Subject",
+    "activation_patterns",
     "gradient_norms",
+    "gradient_shattering",
     "hessian_product",
     "hessian_spectrum",
+    "looks_linear",
     "permutation_symmetry",
     "rescaling_symmetry",
     "results",
