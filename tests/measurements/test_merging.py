@@ -70,7 +70,7 @@ def test_no_batch_grows_beyond_the_room(monkeypatch: pytest.MonkeyPatch) -> None
     assert [len(x) for x, _ in merged(batches, 8)] == [8, 5, 7]
     assert [len(x) for x, _ in merged(batches, 1)] == list(SIZES)
     torch.testing.assert_close(joined(merged(batches, 8))[0], X, rtol=0, atol=0)
-    monkeypatch.setattr(module_under_test, "PASS_BYTES", 1)
+    monkeypatch.setattr(module_under_test, "MERGED_BYTES", 1)
     assert len(HessianProduct(network(), batches, criterion=nn.CrossEntropyLoss())._parts) == len(SIZES)
 
 

@@ -43,6 +43,8 @@ def show(
         for claim in found.claims:
             console.print(f"  {claim.id}: {escape(claim.text)}", highlight=False)
     console.print(f"\n{escape(found.caption)}", highlight=False)
+    if found.described:
+        console.print(f"\n[bold]The paper's own figure[/]\n{escape(found.described)}", highlight=False)
     console.print(_settings(found))
     for heading, lines in (("Ours, where the paper is silent", found.choices), ("Errata", found.errata)):
         if lines:

@@ -39,6 +39,9 @@ KINDS = ("hessian", "gauss_newton", "fisher")
 # On a CPU: what is kept of the networks' passes in all, and what one pass of vectors may take besides (more than
 # some caches full made it slower). On a GPU both are a part of the memory that is free.
 KEPT_BYTES, PASS_BYTES = 2 << 30, 64 << 20
+# Up to which size small batches are put together on a CPU: 5,000 samples of 30 × 128 units, on which a product is a
+# tenth faster than on 1,000 at a time, and much faster than on 500.
+MERGED_BYTES = 256 << 20
 
 
 class Route(Protocol):
@@ -197,7 +200,8 @@ class HessianProduct:
         ):
             return batches
         alone, *_ = self._route(one, batches[0])
-        return merged(batches, self._fitting(alone.nbytes()) * batch_size(batches[0]))
+        times = max(1, self._budget(MERGED_BYTES, 8) // max(alone.nbytes(), 1))
+        return merged(batches, times * batch_size(batches[0]))
 
     def _prepare(self, subject: Subject, batches: list[Batch], weights: list[float], together: int) -> int:
         """Find a route for each group of members and each batch; return the memory that the largest keeps.

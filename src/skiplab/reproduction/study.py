@@ -25,7 +25,10 @@ Stage = Callable[[Any, Sequence["pd.DataFrame"]], list[Call]]
 
 @dataclass(frozen=True)
 class Study:
-    """One item of a paper. See CONTRIBUTING.md for how to write one."""
+    """One item of a paper. See CONTRIBUTING.md for how to write one.
+
+    ``described`` says in our words what the paper's text says of its own figure, to be read beside ours.
+    """
 
     id: str
     item: str
@@ -40,6 +43,7 @@ class Study:
     paper_device: str = "cpu"
     choices: Sequence[str] = ()
     errata: Sequence[str] = ()
+    described: str = ""
     alpha: float = 0.05
     in_tour: bool = False
     paper: str = field(init=False)

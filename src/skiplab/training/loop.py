@@ -117,7 +117,7 @@ def train(
             ensemble.compile()
     number = start * steps
     for epoch in range(start, plan.epochs):
-        step.rate.copy_(rate * plan.schedule.factor(epoch))
+        step.rate.copy_(rate * plan.schedule.factor(epoch, metrics[1, :epoch]))
         order = shuffles(plan.seeds, epoch, count, ensemble.device)
         if plan.augmentation is not None:
             step.draws.copy_(plan.augmentation.draw(plan.seeds, epoch, count, ensemble.device))

@@ -1,7 +1,17 @@
 """Balduzzi et al. (2017), The Shattered Gradients Problem."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.balduzzi2017 import figure_1, figure_2, figure_3, figure_4, ll_init
+from skiplab.studies.balduzzi2017 import (
+    figure_1,
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+    figure_6,
+    ll_init,
+    proposition_a1,
+    theorems,
+)
 
 PAPER = Paper(
     id="balduzzi2017",
@@ -10,4 +20,14 @@ PAPER = Paper(
     year=2017,
     explains="Skip connections keep gradients at neighbouring inputs alike, which depth otherwise turns into noise.",
 )
-STUDIES = (figure_1.STUDY, figure_2.STUDY, figure_3.STUDY, figure_4.STUDY, ll_init.STUDY)
+STUDIES = (
+    figure_1.STUDY,
+    figure_2.STUDY,
+    figure_3.STUDY,
+    figure_4.STUDY,
+    figure_5.STUDY,
+    figure_6.STUDY,
+    theorems.STUDY,
+    proposition_a1.STUDY,
+    ll_init.STUDY,
+)

@@ -187,6 +187,11 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.5, "quick": 15.0, "paper": 45.0},
+    described=(
+        "Columns a (one layer) and d (brown noise) look alike, with blocks in their covariance; so do b (24 "
+        "layers) and e (white noise), whose covariance has no structure left. Column c, the resnet of 50 "
+        "layers, has much more structure than b and lies between the two noises."
+    ),
     choices=(
         "A band holds the central 95 % of single noise series of 256 values, from 10,000 of them; a claim is that "
         "the mean over networks lies in it, so it has two rows, one for each end. The paper shows one network each.",

@@ -267,6 +267,11 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.5, "quick": 40.0, "paper": 40.0},
+    described=(
+        "With and without batch normalisation units are active for half the inputs at every layer. Pairs of "
+        "inputs share a quarter of the active units with batch normalisation; without it the share climbs "
+        "with depth. Resnets with batch normalisation behave as feedforward nets do (not shown there)."
+    ),
     choices=(
         *CHOICES,
         "The margin of “the same” is a tenth of the paper's quarter, for activation too. Shares of “all layers” are "

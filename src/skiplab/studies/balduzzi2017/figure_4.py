@@ -136,6 +136,12 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.5, "quick": 40.0, "paper": 40.0},
+    described=(
+        "Without batch normalisation units of layer 50 are on or off for all inputs: a histogram with two "
+        "ends and long stretches. With it a feedforward net's raster looks like television noise, most units "
+        "active for half the inputs and stretches short; a resnet's units are used as well and keep stretches "
+        "of many lengths."
+    ),
     choices=(
         *CHOICES,
         "Networks are figure 3's; the paper gives neither size nor number, nor which layers its picture shows but "

@@ -1,0 +1,190 @@
+"""Figure 5's trials, networks, claims and figure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+
+from skiplab.data import TensorSet
+from skiplab.measurements.gradient_shattering import GradientShattering, gradient_shattering
+from skiplab.randomness import torch_generator
+from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.balduzzi2017 import convnet_gradients, figure_5
+from skiplab.studies.balduzzi2017.convnet_gradients import Gradients
+from skiplab.studies.balduzzi2017.convnets import samples_of
+
+TINY = Gradients("digits", "plain", 3, (2, 4), ("loss", "sum"), 4, 24, 2, images=60, clusters=3)
+
+
+def draw(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch_generator("noise"), dtype=torch.float64)
+
+
+# Trials ------------------------------------------------------------------------------------------------------
+
+
+def test_each_run_has_a_trial_a_model_and_the_first_gives_the_pictures() -> None:
+    settings = figure_5.STUDY.settings["paper"]
+    calls = [call.settings for call in figure_5.stage(settings, [])]
+    assert len(calls) == 90
+    assert {call.depths for call in calls} == {(2, 4, 10, 24, 50)}
+    assert {(call.samples, call.minibatches) for call in calls} == {(256, 1)}
+    pictured = [(call.seed, call.model, call.clusters) for call in calls if call.clusters]
+    assert pictured == [(0, "plain", 10), (0, "resnet-0.1", 10)]
+
+
+def test_networks_of_a_run_share_weights_and_those_of_depths_and_seeds_do_not() -> None:
+    images = samples_of("digits", "train", 60, None, "cpu")
+
+    def weights(settings: Gradients, depth: int = 4) -> torch.Tensor:
+        state = convnet_gradients.build(settings, images, depth).state_dict()
+        return torch.cat([state["stem.weight"].flatten(), state["blocks.0.conv1.weight"].flatten()])
+
+    plain = weights(TINY)
+    assert torch.equal(plain, weights(dataclasses.replace(TINY, model="resnet-0.1")))
+    assert not torch.equal(plain, weights(TINY, depth=2))
+    assert not torch.equal(plain, weights(dataclasses.replace(TINY, seed=4)))
+    residual = convnet_gradients.build(dataclasses.replace(TINY, model="resnet-0.1"), images, 2)
+    assert (residual.skip, residual.beta) == (True, 0.1)
+
+
+def test_minibatches_are_of_distinct_images_and_a_runs_own() -> None:
+    inputs = torch.arange(60.0)
+    images = TensorSet(inputs, torch.arange(60), 10, "numbers", "numbers")
+    first, second = (labels for _, labels in convnet_gradients.minibatches(TINY, images))
+    other = next(convnet_gradients.minibatches(dataclasses.replace(TINY, seed=4), images))[1]
+    like = next(convnet_gradients.minibatches(dataclasses.replace(TINY, model="resnet-1"), images))[1]
+    assert len(set(first.tolist())) == 24
+    assert torch.equal(first, like)
+    assert not torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+def test_the_gradient_of_the_loss_is_the_chain_rule_over_the_outputs() -> None:
+    images = samples_of("digits", "train", 60, None, "cpu")
+    network = convnet_gradients.build(TINY, images, 2).double()
+    x, labels = images.inputs[:6].double(), images.labels[:6]
+    found = convnet_gradients.gradients(network, (x, labels), "loss").gradients[0]
+    outputs = network.train()(x).detach()
+    errors = outputs.softmax(1) - F.one_hot(labels, 10)  # dℓ/df for the cross-entropy
+    expected = sum(
+        errors[:, k : k + 1] * gradient_shattering(network, x, outputs=k, statistics="batch").gradients[0]
+        for k in range(10)
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_like_gradients_come_side_by_side() -> None:
+    kinds = torch.tensor([2, 0, 1, 1, 0, 2, 2, 0, 1])
+    rows = 10 * F.one_hot(kinds, 5).double() + 0.1 * draw(9, 5)
+    order = convnet_gradients.clustered(rows, 3, seed=0)
+    assert sorted(order) == list(range(9))
+    assert order == convnet_gradients.clustered(rows, 3, seed=0)
+    groups = kinds[order].reshape(3, 3)
+    assert bool((groups == groups[:, :1]).all())
+
+
+def test_half_of_a_covariance_gives_all_of_it_back() -> None:
+    found = GradientShattering(draw(1, 5, 7))
+    order = [3, 1, 4, 0, 2]
+    kept = pd.DataFrame(convnet_gradients.lower_triangle(found, order), columns=["row", "column", "value"])
+    assert len(kept) == 15
+    expected = found.covariance[0].numpy()[np.ix_(order, order)]
+    np.testing.assert_allclose(figure_5.whole(kept), expected)
+
+
+def test_a_trials_rows_are_what_the_measurement_says() -> None:
+    frame = convnet_gradients.measure.function(TINY, Bench())
+    images = samples_of("digits", "train", 60, None, "cpu")
+    network = convnet_gradients.build(TINY, images, 4)
+    batch = list(convnet_gradients.minibatches(TINY, images))[1]
+    found = gradient_shattering(network, batch[0], statistics="batch")
+    rows = frame[(frame["depth"] == 4) & (frame["minibatch"] == 1) & (frame["gradient"] == "sum")]
+    values = rows.set_index("quantity")["value"]
+    assert values["mean_norm"] == pytest.approx(float(found.mean_norm[0]), rel=1e-5)
+    white = found.relative_effective_rank(torch_generator("white")).value
+    assert values["relative_rank"] == pytest.approx(float(white[0]), rel=1e-5)
+    # 24·25/2 entries of the first minibatch's loss alone; two minibatches of two kinds of gradient.
+    for quantity, count in (("covariance", 300), ("mean_norm", 4), ("relative_rank", 4)):
+        depths = frame[frame["quantity"] == quantity]["depth"]
+        assert depths.value_counts().to_dict() == {2: count, 4: count}
+
+
+# Claims and figure -------------------------------------------------------------------------------------------
+
+SETTINGS = dataclasses.replace(figure_5.QUICK, data=("digits",), runs=8, samples=4)
+Curve = Callable[[np.ndarray], np.ndarray]
+
+
+def frame_of(ranks: dict[str, Curve], norms: dict[str, Curve]) -> pd.DataFrame:
+    """A table with these curves over log depth, which runs scatter a little."""
+    rows = []
+    logs = np.log(SETTINGS.depths)
+    for quantity, curves in (("relative_rank", ranks), ("mean_norm", norms)):
+        for model, curve in curves.items():
+            for seed in range(8):
+                noise = 0.01 * np.cos(seed * logs + len(model))
+                for depth, value in zip(SETTINGS.depths, curve(logs) + noise, strict=True):
+                    rows.append((quantity, model, seed, depth, 0, 0, value))
+    for model, depth in (("plain", 2), ("plain", 50), ("resnet-0.1", 2), ("resnet-0.1", 50)):
+        for row in range(4):
+            rows.extend(("covariance", model, 0, depth, row, column, 1.0) for column in range(row + 1))
+    names = ["quantity", "model", "seed", "depth", "row", "column", "value"]
+    return pd.DataFrame(rows, columns=names).assign(data="digits", gradient="loss", minibatch=0)
+
+
+def line(start: float, slope: float) -> Curve:
+    return lambda logs: start + slope * (logs - logs[0])
+
+
+def power(slope: float) -> Curve:
+    return lambda logs: np.exp(slope * (logs - logs[0]))
+
+
+RANKS = {"plain": line(0.1, 0.2), "resnet-1": line(0.1, 0.1), "resnet-0.1": line(0.1, 0.0)}
+NORMS = {"plain": power(-0.5), "resnet-1": power(-0.2), "resnet-0.1": power(0.0)}
+
+
+def test_the_papers_curves_make_every_claim_hold() -> None:
+    found = judge(figure_5.STUDY, frame_of(RANKS, NORMS), SETTINGS, "quick")
+    assert {row.verdict for row in found} == {"holds"}
+    assert sum(row.headline for row in found) == 5
+    slopes = [row.statistic for row in found if "slope" in row.condition]
+    assert slopes == pytest.approx([0.1, 0.2, 0.1, 0.3, 0.5], abs=0.01)
+    logs = np.log(SETTINGS.depths)
+    expected = 0.1 * (logs[1:] - logs[0]).mean()
+    assert found[0].statistic == pytest.approx(expected, abs=0.02)
+
+
+def test_curves_the_other_way_round_contradict_every_claim() -> None:
+    swap = {"plain": "resnet-0.1", "resnet-1": "resnet-1", "resnet-0.1": "plain"}
+    ranks, norms = ({swap[model]: curve for model, curve in curves.items()} for curves in (RANKS, NORMS))
+    found = judge(figure_5.STUDY, frame_of(ranks, norms), SETTINGS, "quick")
+    assert {row.verdict for row in found} == {"contradicted"}
+
+
+def test_a_quantity_that_has_reached_its_end_grew_faster_than_one_on_its_way() -> None:
+    wide = pd.DataFrame([[0.1, 0.6, 0.6, 0.6, 0.6], [0.1, 0.2, 0.3, 0.4, 0.6]], columns=list(SETTINGS.depths))
+    assert figure_5.growth(wide).tolist() == pytest.approx([0.5, 0.275])
+    fast, slow = figure_5.slope(wide)
+    assert fast < slow  # which is why slopes do not decide
+    expected = np.polyfit(np.log(SETTINGS.depths), wide.to_numpy().T, 1)[0]
+    np.testing.assert_allclose([fast, slow], expected)
+
+
+def test_the_figure_shows_four_covariances_and_two_curves() -> None:
+    figure = figure_5.figure(frame_of(RANKS, NORMS), SETTINGS)
+    titles = [ax.get_title("left") for ax in figure.axes]
+    assert titles == ["No skips, L=2", "No skips, L=50", "ResNet, β=0.1, L=2", "ResNet, β=0.1, L=50", "", ""]
+    ranks, norms = figure.axes[4:]
+    assert [text.get_text() for text in ranks.get_xticklabels()] == ["2", "4", "10", "24", "50"]
+    assert norms.get_yscale() == "log"
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["White gradients", "No skips", "ResNet, β=1", "ResNet, β=0.1"]
