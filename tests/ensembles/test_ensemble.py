@@ -203,8 +203,9 @@ def test_what_cannot_be_stacked_is_refused() -> None:
         nn.Sequential(nn.Linear(2, 2), nn.ReLU()).double(),
         nn.Sequential(nn.Linear(2, 2), nn.ReLU()).requires_grad_(False),
         nn.ModuleList([nn.Linear(2, 2), nn.ReLU()]),
+        nn.Sequential(nn.Linear(2, 2), nn.ReLU(inplace=True)),
     ],
-    ids=["shape", "activation", "precision", "frozen", "class"],
+    ids=["shape", "activation", "precision", "frozen", "class", "setting"],
 )
 def test_unlike_networks_are_refused(other: nn.Module) -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())

@@ -280,6 +280,23 @@ def test_networks_train_in_training_mode_and_come_back_in_evaluation_mode() -> N
 # Refusals --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("backend", ["batched", "loop"])
+def test_mixed_precision_is_nearly_the_same_and_not_the_same(backend: str) -> None:
+    images = torch.randn(2, 12, 3, 8, 8, generator=torch_generator("images"))
+    labels = torch.randint(3, (2, 12), generator=torch_generator("labels"))
+    nets = [
+        ResNet(1, filters=(4, 8), outputs=3, generator=torch_generator(seed), dtype=torch.float32)
+        for seed in range(2)
+    ]
+    ensemble = Ensemble.of(nets, backend=backend).train()
+    exact = ensemble.gradients(images, labels, F.cross_entropy)
+    mixed = ensemble.gradients(images, labels, F.cross_entropy, mixed=True)
+    for one, other in zip(exact, mixed, strict=True):
+        assert one.dtype == other.dtype == torch.float32
+        difference = float((one - other).norm() / one.norm())
+        assert 1e-5 < difference < 0.2, difference  # 8 bits a number, and a few rectifiers switch
+
+
 def test_a_whole_number_will_do_as_a_rate() -> None:
     one, other = stack(), stack()
     train(one, samples(), Plan(1, 5, SEEDS, rate=1, optimiser=SGD()))

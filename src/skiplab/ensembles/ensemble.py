@@ -94,24 +94,37 @@ class Ensemble:
         return map_members(function, in_dims, args, self.size, batched=self.backend == "batched")
 
     def gradients(
-        self, inputs: Tensor, labels: Tensor, criterion: Callable[[Tensor, Tensor], Tensor]
+        self,
+        inputs: Tensor,
+        labels: Tensor,
+        criterion: Callable[[Tensor, Tensor], Tensor],
+        *,
+        mixed: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Losses (E,), outputs (E, B, …) and gradients (E, row) of each member on its own batch.
 
-        Members share no parameter, so the gradient of the summed loss is every member's own gradient.
+        Members share no parameter, so the gradient of the summed loss is every member's own gradient. ``mixed``
+        computes products and convolutions in bfloat16, all else (parameters, losses, gradients) as it is.
         """
         if self.backend == "loop":
-            each = [self._gradient_of(slice(i, i + 1), inputs, labels, criterion) for i in range(self.size)]
+            each = [
+                self._gradient_of(slice(i, i + 1), inputs, labels, criterion, mixed) for i in range(self.size)
+            ]
             losses, outputs, rows = zip(*each, strict=True)
             return torch.cat(losses), torch.cat(outputs), torch.cat(rows)
-        return self._gradient_of(slice(None), inputs, labels, criterion)
+        return self._gradient_of(slice(None), inputs, labels, criterion, mixed)
 
     def _gradient_of(
-        self, members: slice, inputs: Tensor, labels: Tensor, criterion: Callable[[Tensor, Tensor], Tensor]
+        self,
+        members: slice,
+        inputs: Tensor,
+        labels: Tensor,
+        criterion: Callable[[Tensor, Tensor], Tensor],
+        mixed: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
         rows = self.rows[members].detach().requires_grad_()
         fixed = {name: tensor[members] for name, tensor in self.fixed.items()}
-        losses, outputs = self._forward(rows, fixed, inputs[members], labels[members], criterion)
+        losses, outputs = self._forward(rows, fixed, inputs[members], labels[members], criterion, mixed)
         (gradient,) = torch.autograd.grad(losses.sum(), rows)
         return losses.detach(), outputs.detach(), gradient
 
@@ -122,9 +135,16 @@ class Ensemble:
         inputs: Tensor,
         labels: Tensor,
         criterion: Callable[[Tensor, Tensor], Tensor],
+        mixed: bool = False,
     ) -> tuple[Tensor, Tensor]:
         def loss_of(parameters: dict[str, Tensor], fixed: dict[str, Tensor], x: Tensor, y: Tensor) -> Any:
-            output = self.call_member(parameters, fixed, x)
+            if not mixed:
+                output = self.call_member(parameters, fixed, x)
+                return criterion(output, y), output
+            # Without the cache of cast weights, which a CUDA graph would hold from its capture on.
+            with torch.autocast(rows.device.type, torch.bfloat16, cache_enabled=False):
+                output = self.call_member(parameters, fixed, x)
+            output = output.to(rows.dtype)
             return criterion(output, y), output
 
         args = (self.layout.unpack(rows), fixed, inputs, labels)
@@ -219,9 +239,12 @@ def map_members(
     return pytree.tree_map(lambda *tensors: torch.stack(tensors), *results)
 
 
-def _kind(module: nn.Module) -> tuple[dict[str, type], dict[str, tuple[torch.Size, torch.dtype, bool]]]:
-    # Classes of all parts too: ReLU and tanh networks have equal shapes, but one skeleton computes one of them.
-    parts = {name: type(part) for name, part in module.named_modules()}
+def _kind(
+    module: nn.Module,
+) -> tuple[dict[str, tuple[type, str]], dict[str, tuple[torch.Size, torch.dtype, bool]]]:
+    # Classes of all parts and what they say of themselves too: ReLU and tanh networks have equal shapes, and so have
+    # convolutions of other strides or skips of other strengths, but one skeleton computes one of them.
+    parts = {name: (type(part), part.extra_repr()) for name, part in module.named_modules()}
     states = (*module.named_parameters(), *module.named_buffers())
     return parts, {name: (tensor.shape, tensor.dtype, tensor.requires_grad) for name, tensor in states}
 

@@ -39,7 +39,11 @@ class Callback:
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train: settings shared by all members, and those that each has its own of."""
+    """How to train: settings shared by all members, and those that each has its own of.
+
+    ``mixed`` computes the passes through the networks in bfloat16 where torch's autocast holds that safe; parameters,
+    losses and updates keep their precision.
+    """
 
     epochs: int
     batch_size: int
@@ -51,6 +55,7 @@ class Plan:
     augmentation: CropAndFlip | None = None
     penalties: Sequence[Penalty] = ()
     callbacks: Sequence[Callback] = ()
+    mixed: bool = False
 
     def __post_init__(self) -> None:
         at_least("epochs", self.epochs, 0)
@@ -87,7 +92,7 @@ def train(
         f"{plan.rate} was given as rate; give one number, or one for each of {size} members.",
     )
     rate = torch.tensor(plan.rate, dtype=torch.float64, device=ensemble.device).expand(size)
-    step = Step(ensemble, data, plan.optimiser, plan.criterion, plan.penalties, plan.augmentation)
+    step = Step(ensemble, data, plan.optimiser, plan.criterion, plan.penalties, plan.augmentation, plan.mixed)
     metrics = torch.full((2, plan.epochs, size), torch.nan, dtype=torch.float64, device=ensemble.device)
     rows: Rows = []
     start = 0

@@ -30,10 +30,12 @@ class Step:
         criterion: Callable[[Tensor, Tensor], Tensor],
         penalties: Sequence[Penalty],
         augmentation: CropAndFlip | None,
+        mixed: bool = False,
     ) -> None:
         size, device = ensemble.size, ensemble.device
         self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
         self.criterion, self.penalties, self.augmentation = criterion, penalties, augmentation
+        self.mixed = mixed
         self.rate = torch.zeros(size, dtype=torch.float64, device=device)
         self.alive = torch.ones(size, dtype=torch.bool, device=device)
         self.loss_sum = torch.zeros(size, dtype=torch.float64, device=device)
@@ -66,7 +68,7 @@ class Step:
         rows = self.ensemble.rows
         inputs = self._gather(indices)
         labels = self.data.labels[indices]
-        losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion)
+        losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion, mixed=self.mixed)
         for penalty in self.penalties:
             penalty.add_gradient_(rows, gradient)
         # The norm is finite only if the gradient is; its overflow (float32: above 1.8e19) counts as divergence

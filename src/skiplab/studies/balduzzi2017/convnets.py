@@ -45,6 +45,7 @@ class Training:
     patience: int = 5
     threshold: float = 0.01
     drop: float = 0.5
+    mixed: bool = False  # bfloat16 in convolutions and products
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def train(settings: ThinNetworks, bench: Bench) -> pd.DataFrame:
         schedule=schedule,
         augmentation=CropAndFlip(common.padding),
         callbacks=[Callback(frozenset(at), test)],
+        mixed=common.mixed,
     )
     checkpoints = Checkpoints(bench.checkpoints) if bench.checkpoints else None
     history = train_ensemble(

@@ -42,6 +42,7 @@ class Settings:
     patience: int = 5
     threshold: float = 0.01
     drop: float = 0.5
+    mixed: bool = False
     test_epochs: tuple[int, ...] = (1, 5, 10, 20, 40, 60, 80)
     together: int = 10
     checkpoint_every: int | None = None
