@@ -102,6 +102,7 @@ STUDIES = (
             "Validation split: 5,000 images.",
         ],
         errata=["Equation 12 lacks a factor of ½; we use the corrected form."],
+        described="The text says that the fraction falls after three epochs.",
     ),
     _study(
         "orhan2018/figure-4",
@@ -132,6 +133,7 @@ STUDIES = (
         caption=HOSTILE,
         choices=[HOSTILE],
         errata=[HOSTILE],
+        described=HOSTILE,
     ),
 )
 

@@ -114,6 +114,7 @@ def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated)
         "skiplab data fetch cifar10",
         "The paper does not give the initial gain",
         "Equation 12 lacks a factor of ½",
+        "The paper's own figure, as its text describes it The text says that the fraction falls",
         "skiplab run orhan2018/figure-3 --scale paper --runs 10 --set lr=0.001",
         "77d76870aa11+",
         "torch 2.13.0",

@@ -152,7 +152,7 @@ def stability(settings: Stability, bench: Bench) -> pd.DataFrame:
     return _frame(rows)
 
 
-@trial(version=1)
+@trial(version=2)
 def portrait(settings: Portrait, bench: Bench) -> pd.DataFrame:
     """Follow the full flow from starts near the overlap: z, h and loss over time, and how deep the plateau is.
 
@@ -188,10 +188,10 @@ def portrait(settings: Portrait, bench: Bench) -> pd.DataFrame:
             rows += _path("portrait", seed, name, times, {"z": now.z, "h": now.h, "loss": loss})
             depth = _plateau((units.velocity(theta) ** 2).sum(-1), loss)
             rows.append(("portrait", seed, name, z, 0.0, settings.ratio, "plateau", 0.0, depth))
-    return _frame(rows)
+    return _curves(rows)
 
 
-@trial(version=1)
+@trial(version=2)
 def dependence(settings: Dependence, bench: Bench) -> pd.DataFrame:
     """Follow the full flow of three-unit toys, plain and with a skip, and the gradient on the manifold itself."""
     import dataclasses
@@ -222,7 +222,12 @@ def dependence(settings: Dependence, bench: Bench) -> pd.DataFrame:
         velocity = toy.velocity(anywhere)
         blind = np.abs(velocity @ toy.null_direction) / np.linalg.norm(velocity, axis=-1)
         rows.append(("dependence", seed, "plain", 0.0, 0.0, 0.0, "null gradient", 0.0, float(blind.max())))
-    return _frame(rows)
+    return _curves(rows)
+
+
+def _curves(rows: Iterable[Row]) -> pd.DataFrame:
+    """A table of curves to draw, whose numbers need no more than float32: it ships with the package."""
+    return _frame(rows).astype({"x": "float32", "value": "float32"})
 
 
 def _path(part: str, run: int, condition: str, times: Any, values: dict[str, Any]) -> list[Row]:
