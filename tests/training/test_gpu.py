@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from skiplab.architectures import ARCHITECTURES, examples
+from skiplab.architectures.thin import ThinNet
 from skiplab.checks import TimeIsUp
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble, Subject
@@ -25,6 +26,7 @@ from skiplab.training.checkpoints import Checkpoints
 from skiplab.training.loop import Callback, shuffles
 from skiplab.training.optimisers import SGD, Adam, Optimiser
 from skiplab.training.regularisers import Penalty, bias_targets, weight_decay
+from skiplab.training.schedules import AutoDrop
 from skiplab.training.step import Step
 
 pytestmark = [
@@ -102,6 +104,37 @@ def test_capturing_takes_exactly_one_step() -> None:
     step.rate.fill_(0.1)
     step(shuffles(SEEDS, 0, SAMPLES, CUDA)[:, :BATCH])
     assert ensemble.fixed["hidden.1.norm.num_batches_tracked"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("checkpoint_every", [None, 2])
+def test_thin_networks_train_as_graphs_on_a_schedule_of_their_own(
+    mixed: bool, checkpoint_every: int | None, tmp_path: Path
+) -> None:
+    draw = torch_generator("thin")
+    images = torch.randn(40, 3, 16, 16, generator=draw).to(CUDA)
+    data = TensorSet(images, torch.randint(10, (40,), generator=draw).to(CUDA), 10, "noise", "noise")
+    schedule = AutoDrop(window=2, patience=1, threshold=10.0)  # drops after every epoch from the second on
+    plan = Plan(4, 20, SEEDS, rate=1e-3, schedule=schedule, augmentation=CropAndFlip(1), mixed=mixed)
+
+    def trained(checkpoints: Checkpoints | None = None, deadline: float | None = None) -> Ensemble:
+        nets = [
+            ThinNet(1, generator=torch_generator(s), image_size=16, checkpoint_every=checkpoint_every)
+            for s in SEEDS
+        ]
+        ensemble = Ensemble.of(nets, device=CUDA)
+        history = train(ensemble, data, plan, checkpoints=checkpoints, deadline=deadline)
+        assert bool(history.loss.isfinite().all())
+        return ensemble
+
+    whole = trained()
+    for _ in range(plan.epochs - 1):
+        with pytest.raises(TimeIsUp):
+            trained(Checkpoints(tmp_path), deadline=0.0)
+    resumed = trained(Checkpoints(tmp_path))
+    torch.testing.assert_close(
+        resumed.rows, whole.rows, rtol=1e-4, atol=1e-4
+    )  # convolutions sum as they please
 
 
 def run(
