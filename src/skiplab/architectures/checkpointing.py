@@ -64,11 +64,16 @@ def checkpointed(module: nn.Module, x: Tensor) -> Tensor:
     """
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     names = (*parameters, *buffers)
+    # What is computed again must be computed as it was, in mixed precision too.
+    device = x.device.type
+    mixed, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
 
     def function(x: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
         # A module in training mode writes into its buffers: into clones, which are returned.
         named = {n: t.clone() if n in buffers else t for n, t in zip(names, state, strict=True)}
-        return functional_call(module, named, (x,)), *(named[name] for name in buffers)
+        with torch.autocast(device, dtype, enabled=mixed, cache_enabled=False):
+            output = functional_call(module, named, (x,))
+        return output, *(named[name] for name in buffers)
 
     # Clones here too: what autograd keeps must not change before the backward pass.
     kept = (buffer.clone() for buffer in buffers.values())
