@@ -106,8 +106,7 @@ def test_capturing_takes_exactly_one_step() -> None:
     assert ensemble.fixed["hidden.1.norm.num_batches_tracked"].tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("mixed", [False, True])
-@pytest.mark.parametrize("checkpoint_every", [None, 2])
+@pytest.mark.parametrize(("mixed", "checkpoint_every"), [(False, None), (False, 2), (True, None)])
 def test_thin_networks_train_as_graphs_on_a_schedule_of_their_own(
     mixed: bool, checkpoint_every: int | None, tmp_path: Path
 ) -> None:
