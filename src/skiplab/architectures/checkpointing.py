@@ -2,8 +2,8 @@
 
 ``torch.utils.checkpoint`` recomputes with the parameters that lie in the module during the backward pass; those
 of ``functional_call`` are out of it by then, so gradients would silently be wrong in the loop backend, and vmap and
-``torch.func.grad`` refuse it. Here parameters and buffers are inputs of the recomputed function, so lone networks, both
-backends of an ensemble, ``torch.vmap``, ``torch.func.grad`` and double backward give what they give without
+``torch.func.grad`` refuse it. Here parameters and buffers are inputs of the recomputed function, so lone networks,
+both backends of an ensemble, ``torch.vmap``, ``torch.func.grad`` and double backward give what they give without
 checkpointing. Forward-mode derivatives are refused by torch, and so is batch normalisation in mixed precision under
 ``torch.vmap``; in a loop mixed precision works.
 """
