@@ -7,6 +7,7 @@ the same bytes.
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from skiplab.checks import Refused
 from skiplab.reporting import pages, words
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.runner import study_table
-from skiplab.reproduction.store import StudyRun, write_folder
+from skiplab.reproduction.store import StudyRun, read_json, write_folder
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.tables import write_table
 
@@ -110,9 +111,10 @@ def _write_study(
 
 def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
     """Copy what a run left behind and add its table for download; return the names of what there is."""
-    for name in ("figure.svg", "figure.png", "run.json"):
+    for name in ("figure.svg", "figure.png"):
         if (run.folder / name).is_file():
             shutil.copyfile(run.folder / name, folder / name)
+    (folder / "run.json").write_text(json.dumps(read_json(run.folder / "run.json"), indent=1))
     table = study_table(study, run)
     write_table(table, folder / "table.parquet")
     if len(table) <= CSV_ROWS:

@@ -10,6 +10,7 @@ package has the same layout and is read after the local store.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -75,7 +76,7 @@ class Store:
 
     def has(self, key: str) -> bool:
         """Whether this trial has finished here."""
-        return (self.trial_folder(key) / "record.json").exists()
+        return any((self.trial_folder(key) / name).exists() for name in ("record.json", "record.json.gz"))
 
     def table(self, key: str) -> pd.DataFrame:
         """Read a finished trial's table."""
@@ -83,8 +84,7 @@ class Store:
 
     def record(self, key: str) -> dict[str, Any]:
         """Read a finished trial's provenance."""
-        found: dict[str, Any] = json.loads((self.trial_folder(key) / "record.json").read_text())
-        return found
+        return read_json(self.trial_folder(key) / "record.json")
 
     def commit(self, key: str, table: pd.DataFrame, record: dict[str, Any]) -> None:
         """Store a finished trial at once and drop its checkpoints."""
@@ -123,14 +123,22 @@ class Store:
         return sorted(self._runs(study or "*/*"), key=lambda run: run.rank, reverse=True)
 
     def _runs(self, pattern: str) -> Iterator[StudyRun]:
-        for path in sorted((self.root / "studies").glob(f"{pattern}/*/run.json")):
+        for path in sorted((self.root / "studies").glob(f"{pattern}/*/run.json*")):
             # A run that was killed while it wrote leaves a folder aside, which begins with a dot.
             if not path.parent.name.startswith("."):
-                yield self._read_run(path)
+                yield self._read_run(path.parent / "run.json")
 
     def _read_run(self, path: Path) -> StudyRun:
-        content = json.loads(path.read_text())
+        content = read_json(path)
         return StudyRun(**content, folder=path.parent, published=self.is_published)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file, or the compressed one that ships in its place."""
+    packed = path.with_name(path.name + ".gz")
+    text = path.read_bytes() if path.exists() else gzip.decompress(packed.read_bytes())
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def published() -> Store:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,7 @@ import torch
 from skiplab import data
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.checks import Refused
-from skiplab.reproduction.store import published
+from skiplab.reproduction.store import published, read_json
 from skiplab.reproduction.trial import Bench
 from skiplab.studies.orhan2017 import building, figure_7, networks
 from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training, train
@@ -130,7 +129,7 @@ def test_a_zero_profile_trains_as_the_plain_network() -> None:
 def test_published_networks_keep_their_keys() -> None:
     """Fields that were added since must not change what settings are called."""
     store = published()
-    record = json.loads((store.root / "studies/orhan2017/figure-7/paper/run.json").read_text())
+    record = read_json(store.root / "studies/orhan2017/figure-7/paper/run.json")
     calls = figure_7.search(figure_7.STUDY.settings["paper"], [])
     assert len(calls) == 6
     assert all(store.has(call.key(record["provenance"]["data"].__getitem__)) for call in calls)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from skiplab.reproduction.store import published
+from skiplab.reproduction.store import published, read_json
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7, searches
 from skiplab.studies.orhan2017 import networks as earlier
@@ -155,7 +154,7 @@ def test_plain_and_residual_runs_are_the_earlier_papers(scale: str) -> None:
 def test_with_twenty_runs_plain_and_residual_nets_are_published() -> None:
     """A key depends on the data's hash; that of the published run is used, so that no data set is needed."""
     store = published()
-    record = json.loads((store.root / "studies/orhan2017/figure-7/paper/run.json").read_text())
+    record = read_json(store.root / "studies/orhan2017/figure-7/paper/run.json")
     settings = dataclasses.replace(figure_5.STUDY.settings["paper"], runs=20)
     calls = figure_5.search(settings, []) + figure_5.decide(settings, [stage_tables(settings, settings.data)])
     free = [call for call in calls if call.trial is earlier.train and call.settings.model in figure_5.FREE]

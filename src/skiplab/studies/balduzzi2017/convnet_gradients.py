@@ -139,8 +139,8 @@ def clustered(rows: Any, clusters: int, seed: int) -> list[int]:
 
 
 def lower_triangle(found: GradientShattering, order: Sequence[int]) -> Iterator[tuple[int, int, float]]:
-    """Entries of the covariance in the new order; the matrix is symmetric, so half of it is kept."""
-    matrix = found.covariance[0].cpu().numpy()[order][:, order]
+    """Entries of the covariance in the new order, to be drawn: half of a symmetric matrix, and two decimals."""
+    matrix = found.covariance[0].cpu().numpy()[order][:, order].round(2)
     return (
         (row, column, float(matrix[row, column])) for row in range(len(matrix)) for column in range(row + 1)
     )
