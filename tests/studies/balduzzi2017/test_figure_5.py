@@ -97,7 +97,7 @@ def test_half_of_a_covariance_gives_all_of_it_back() -> None:
     kept = pd.DataFrame(convnet_gradients.lower_triangle(found, order), columns=["row", "column", "value"])
     assert len(kept) == 15
     expected = found.covariance[0].numpy()[np.ix_(order, order)]
-    np.testing.assert_allclose(figure_5.whole(kept), expected)
+    np.testing.assert_allclose(figure_5.whole(kept), expected, rtol=0, atol=0.0051)  # two decimals are kept
 
 
 def test_a_trials_rows_are_what_the_measurement_says() -> None:
