@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from skiplab.architectures.highway import HighwayNet, ScalarHighwayNet
 from skiplab.architectures.initialisers import standard_normal
-from skiplab.architectures.rescaled import RescaledResidualNet
+from skiplab.architectures.rescaled import RescaledNet
 from skiplab.checks import Refused
 from skiplab.randomness import torch_generator
 
@@ -61,7 +61,7 @@ def test_gammas_lie_on_the_unit_circle_at_every_depth(depth: int) -> None:
 
 def test_scalar_gates_are_equation_2_with_its_own_alpha_and_beta() -> None:
     highway = build(ScalarHighwayNet, gamma=0.8, bias_std=0.5)
-    residual = build(RescaledResidualNet, alpha=0.8, beta=0.6 / 0.8, bias_std=0.5)
+    residual = build(RescaledNet, alpha=0.8, beta=0.6 / 0.8, bias_std=0.5)
     torch.testing.assert_close(highway(batch()), residual(batch()), rtol=1e-12, atol=1e-12)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
 from skiplab.architectures.initialisers import HMWI, standard_normal
-from skiplab.architectures.rescaled import MeanCentring, RescaledNet, RescaledPlainNet, RescaledResidualNet
+from skiplab.architectures.rescaled import MeanCentring, RescaledNet
 from skiplab.checks import Refused
 from skiplab.randomness import torch_generator
 
@@ -18,8 +18,8 @@ SIZES: dict[str, Any] = {"inputs": 4, "width": 8, "depth": 5, "outputs": 3, "dty
 NORMALISATIONS = ["none", "centre", "batch"]
 
 
-def build(kind: Any = RescaledNet, seed: int = 0, **changes: Any) -> Any:
-    return kind(**(SIZES | changes), generator=torch_generator(seed))
+def build(seed: int = 0, **changes: Any) -> Any:
+    return RescaledNet(**(SIZES | changes), generator=torch_generator(seed))
 
 
 def batch(size: int = 7, features: int = 4) -> Tensor:
@@ -88,7 +88,7 @@ def test_modules_follow_equation_2(settings: dict[str, Any], normalisation: str,
 
 
 def test_plain_and_residual_networks_of_one_seed_have_equal_weights_and_biases() -> None:
-    plain, residual = (build(kind, bias_std=0.5) for kind in (RescaledPlainNet, RescaledResidualNet))
+    plain, residual = (build(skip=skip, bias_std=0.5) for skip in (False, True))
     theirs = residual.state_dict()
     assert all(torch.equal(tensor, theirs[name]) for name, tensor in plain.state_dict().items())
     assert not torch.allclose(plain(batch()), residual(batch()))
@@ -153,9 +153,10 @@ def test_the_gradient_through_centring_loses_its_mean_in_training_only() -> None
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("kind", [RescaledPlainNet, RescaledResidualNet])
-def test_centred_members_keep_their_own_means(kind: Any, training: bool) -> None:
-    nets = [build(kind, seed, normalisation="centre", bias_std=1.0).train(training) for seed in range(3)]
+@pytest.mark.parametrize("skip", [False, True])
+def test_centred_members_keep_their_own_means(skip: bool, training: bool) -> None:
+    settings = {"skip": skip, "normalisation": "centre", "bias_std": 1.0}
+    nets = [build(seed=seed, **settings).train(training) for seed in range(3)]
     for seed, net in enumerate(nets):
         for block in net.blocks:
             block.norm.running_mean.copy_(standard_normal((8,), torch_generator(seed)))

@@ -23,7 +23,7 @@ from skiplab.architectures.linear import (
     PlainLinearNet,
     ResidualLinearNet,
 )
-from skiplab.architectures.rescaled import RescaledPlainNet, RescaledResidualNet
+from skiplab.architectures.rescaled import RescaledNet
 from skiplab.architectures.resnet import ResNet
 from skiplab.architectures.shattering_convnets import ShatteringConvNet
 from skiplab.architectures.simplified import SimplifiedPlnNet, SimplifiedResNet
@@ -71,11 +71,9 @@ ARCHITECTURES: dict[str, Example] = {
     "simplified-residual": Example(partial(SimplifiedResNet, **_IMAGES), (3, 8, 8)),
     "resnet": Example(partial(ResNet, **_IMAGES), (3, 8, 8)),
     "resnet-plain": Example(partial(ResNet, **_IMAGES, skips=False), (3, 8, 8)),
-    "rescaled-plain": Example(partial(RescaledPlainNet, **_FC, bias_std=1.0), (6,)),
-    "rescaled-residual-bn": Example(
-        partial(RescaledResidualNet, **_FC, beta=0.5, normalisation="batch"), (6,)
-    ),
-    "rescaled-centred": Example(partial(RescaledResidualNet, **_FC, alpha=0.7, normalisation="centre"), (6,)),
+    "rescaled-plain": Example(partial(RescaledNet, **_FC, skip=False, bias_std=1.0), (6,)),
+    "rescaled-residual-bn": Example(partial(RescaledNet, **_FC, beta=0.5, normalisation="batch"), (6,)),
+    "rescaled-centred": Example(partial(RescaledNet, **_FC, alpha=0.7, normalisation="centre"), (6,)),
     "highway": Example(partial(HighwayNet, **_FC), (6,)),
     "highway-scalar": Example(partial(ScalarHighwayNet, **_FC), (6,)),
     "shattering-conv": Example(partial(ShatteringConvNet, **_SHATTERING, beta=0.5), (3, 8, 8)),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -131,15 +130,6 @@ class EqualWidthNet(nn.Module):
         return self.output(x)
 
 
-class Common(TypedDict, total=False):
-    """Settings that plain and residual networks share; RescaledNet explains them."""
-
-    normalisation: str
-    bias_std: float
-    init: Initialiser
-    dtype: torch.dtype
-
-
 class RescaledNet(EqualWidthNet):
     """With skips balduzzi2017 eq 2, x_l = α(x_{l−1} + β(W_l ρ(N(x_{l−1})) + b_l)); without, feedforward.
 
@@ -190,39 +180,3 @@ class RescaledNet(EqualWidthNet):
             dtype=dtype,
         )
         self.alpha, self.beta, self.skip, self.normalisation = alpha, beta, skip, normalisation
-
-
-class RescaledPlainNet(RescaledNet):
-    """The feedforward network, balduzzi2017 section 3.1: x_l = W_l ρ(N(x_{l−1})) + b_l."""
-
-    def __init__(
-        self,
-        inputs: int,
-        width: int,
-        depth: int,
-        outputs: int,
-        *,
-        generator: torch.Generator,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(inputs, width, depth, outputs, generator=generator, skip=False, **common)
-
-
-class RescaledResidualNet(RescaledNet):
-    """The rescaled residual network, balduzzi2017 eq 2: x_l = α(x_{l−1} + β(W_l ρ(N(x_{l−1})) + b_l))."""
-
-    def __init__(
-        self,
-        inputs: int,
-        width: int,
-        depth: int,
-        outputs: int,
-        *,
-        generator: torch.Generator,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        **common: Unpack[Common],
-    ) -> None:
-        super().__init__(
-            inputs, width, depth, outputs, generator=generator, alpha=alpha, beta=beta, skip=True, **common
-        )

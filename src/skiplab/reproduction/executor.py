@@ -145,6 +145,8 @@ def _parallel(jobs: Sequence[Job], config: dict[str, Any]) -> Iterator[Done]:
         # Said when Ctrl-C cancels what is in flight, which is what was asked for.
         warnings.filterwarnings("ignore", message=".*tasks .* by the workers have been cancelled")
         warnings.filterwarnings("ignore", message=".*tasks have been successfully executed")
+        # loky replaces a worker whose memory has grown, between two trials; none is lost.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs")
         yield from parallel(joblib.delayed(run_job)(job) for job in jobs)
 

@@ -114,7 +114,7 @@ def build(settings: Networks, start: str, seed: int) -> tuple[nn.Module, tuple[i
 
     from skiplab.architectures.convolutional import conv3x3
     from skiplab.architectures.initialisers import He
-    from skiplab.architectures.rescaled import RescaledPlainNet
+    from skiplab.architectures.rescaled import RescaledNet
     from skiplab.architectures.thin import ThinNet
     from skiplab.randomness import torch_generator
     from skiplab.remedies.looks_linear import looks_linear
@@ -123,7 +123,7 @@ def build(settings: Networks, start: str, seed: int) -> tuple[nn.Module, tuple[i
     generator = torch_generator(seed, "ll-init", settings.family, settings.depth)
     net: nn.Module
     if settings.family == FULL:
-        net = RescaledPlainNet(width, width, settings.depth, width, generator=generator, dtype=double)
+        net = RescaledNet(width, width, settings.depth, width, generator=generator, skip=False, dtype=double)
     elif settings.family == CONV:
         layers: list[nn.Module] = [conv3x3(3, width, 1, bias=True, dtype=double)]
         for _ in range(settings.depth):
