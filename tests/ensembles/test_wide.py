@@ -106,6 +106,33 @@ def test_concatenations(dim: int) -> None:
 
 
 @pytest.mark.parametrize(
+    "pads", [(1, 2), (1, 2, 3, 4), (1, 2, 3, 4, 5, 6), (0, 0, 0, 0, 0, 3), (1, 0, 0, 0, 0, 0, 2, 1)], ids=str
+)
+def test_paddings(pads: tuple[int, ...]) -> None:
+    assert_both_ways_agree(lambda x: F.pad(x, pads, value=2.0), (0,), draws(E, B, 5, SIDE, SIDE))
+
+
+def test_paddings_of_other_kinds_and_tensors() -> None:
+    assert_both_ways_agree(lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"), (0,), draws(E, B, 5, SIDE, SIDE))
+    assert_both_ways_agree(lambda x: F.pad(x, (1, 2)), (0,), draws(E, B, 5))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        (..., slice(None, None, 2), slice(None, None, 3)),
+        (..., slice(1, -1), slice(2)),
+        0,
+        (slice(2), 1),
+        (..., 1, 2),
+    ],
+    ids=str,
+)
+def test_parts_of_images(index: Any) -> None:
+    assert_both_ways_agree(lambda x: x[index], (0,), draws(E, B, 5, SIDE, SIDE))
+
+
+@pytest.mark.parametrize(
     "after",
     [
         lambda x: F.group_norm(x, 2),
@@ -138,8 +165,14 @@ def test_images_stay_in_channels_last_order_from_one_operation_to_the_next() -> 
     assert lies_wide(z, at)
     joined, at = wide._Concatenation.vmap(info, (at, at), torch.relu(z), torch.relu(-z))
     assert lies_wide(joined, at)
+    padded, at_first = wide._Padding.vmap(info, (at, None, None), joined, (0, 0, 0, 0, 0, 4), None)
+    assert lies_wide(padded, at_first)
+    # Other numbers of channels: zeros were put beside them and dropped again, in the order of memory.
+    y, at = wide._Convolution.vmap(info, (0, 0, None), x[:, :, :6], weight[:, :5, :6], None, 1, 1, 1, 1)
+    assert y.movedim(at, 0).shape == (E, B, 5, SIDE, SIDE)
+    assert y.movedim(at, 0).permute(1, 3, 4, 0, 2).stride()[3:] == (8, 1)
     # What lies so already is not copied.
-    assert wide._wide(joined.movedim(at, 0)).data_ptr() == joined.data_ptr()
+    assert wide._wide(padded).data_ptr() == padded.data_ptr()
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -179,3 +212,22 @@ def test_a_users_network_of_other_parts_is_mapped_as_before() -> None:
     ]
     for loop, batched in zip(*found, strict=True):
         torch.testing.assert_close(batched, loop, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_that_overflows_does_not_touch_its_neighbours(kind: str) -> None:
+    x, y = draws(E, 8, 3, 16, 16), torch.randint(10, (E, 8), generator=torch_generator("labels"))
+
+    def gradients(scale: float) -> tuple[Tensor, Tensor, Tensor]:
+        nets = [
+            ThinNet(2, generator=torch_generator(s), kind=kind, image_size=16, dtype=torch.float64)
+            for s in range(E)
+        ]
+        ensemble = Ensemble.of(nets, backend="batched").train()
+        ensemble.rows[1] *= scale
+        return ensemble.gradients(x, y, F.cross_entropy)
+
+    healthy, ill = gradients(1.0), gradients(float("inf"))
+    assert not bool(ill[0][1].isfinite())
+    for before, after in zip(healthy, ill, strict=True):
+        torch.testing.assert_close(after[[0, 2]], before[[0, 2]], rtol=0, atol=0)

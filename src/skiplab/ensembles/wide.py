@@ -4,7 +4,7 @@ torch's own rules for mapped images move members and channels around in memory b
 kernels that suit few channels, and refuse batch normalisation in mixed precision. Under ``wide_images`` member e's
 channels are the channels eC … eC + C − 1 of one tensor (B, E·C, H, W) in channels-last order, from the first
 convolution to the last: a convolution has E groups, a batch normalisation E·C channels, and nothing is copied
-between them, unless C is no multiple of 8: cuDNN would then take the groups one by one, so zeros are put beside.
+between them, unless C is no power of two from 8 on: cuDNN would take the groups one by one, so zeros are put beside.
 
 Numbers are those of the usual rules but for rounding. Only autograd below ``vmap`` sees what is computed here, so
 functions that differentiate inside it (``torch.func``) go without.
@@ -21,11 +21,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 Dims = Sequence[int | None]
-MULTIPLE = 8  # channels that cuDNN's fast kernels handle together
 
 
 class wide_images(TorchFunctionMode):
-    """Inside ``torch.vmap``: 2-D convolutions, batch normalisations and CReLUs of all members as wide ones."""
+    """Inside ``torch.vmap``: convolutions, normalisations, … of all members as those of one wide network."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -69,6 +68,21 @@ def cat(tensors: list[Tensor] | tuple[Tensor, ...], dim: int = 0, **out: Any) ->
     return _Concatenation.apply(*tensors)
 
 
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """As ``torch.nn.functional.pad``; images keep the layout, so that a padded shortcut does not undo it."""
+    if input.ndim != 4 or mode != "constant" or len(pad) > 6:
+        return F.pad(input, pad, mode, value)
+    return _Padding.apply(input, (*pad, *[0] * (6 - len(pad))), value)
+
+
+def getitem(tensor: Tensor, index: Any) -> Tensor:
+    """As ``Tensor.__getitem__``; images[..., rows, columns] keep the layout, and so do their derivatives."""
+    subsampled = isinstance(index, tuple) and len(index) == 3 and index[0] is Ellipsis
+    if tensor.ndim == 4 and subsampled and all(isinstance(part, slice) for part in index[1:]):
+        return _Subsampling.apply(tensor, *index[1:])
+    return tensor[index]
+
+
 def view(tensor: Tensor, *shape: Any, **dtype: Any) -> Tensor:
     """As ``Tensor.view``, but of a copy where the layout, which networks need not know of, forbids a view."""
     if dtype or isinstance(shape[0], torch.dtype):
@@ -85,6 +99,8 @@ RULES: dict[Any, Callable[..., Any]] = {
     torch.conv2d: conv2d,
     F.batch_norm: batch_norm,
     torch.cat: cat,
+    F.pad: pad,
+    torch.Tensor.__getitem__: getitem,
     torch.Tensor.view: view,
     F.group_norm: group_norm,
 }
@@ -94,20 +110,28 @@ def _members_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
     return tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
+def _in_memory(members: Tensor) -> Tensor:
+    """Images (E, B, C, H, W) in the order in which they lie in memory, (B, H, W, E, C)."""
+    return members.permute(1, 3, 4, 0, 2)
+
+
 def _wide(members: Tensor) -> Tensor:
     """(B, E·C, …) from (E, B, C, …), in channels-last order if they are images; a view if they lie so already."""
     if members.ndim != 5:
         return members.movedim(0, 1).flatten(1, 2)
-    return members.permute(1, 3, 4, 0, 2).flatten(3, 4).permute(0, 3, 1, 2)
+    return _in_memory(members).flatten(3, 4).permute(0, 3, 1, 2)
 
 
-def _filled_up(members: Tensor, at: int) -> Tensor:
-    """Put zeros after the end of an axis of (E, …, C, …), so that its length is a multiple of 8."""
-    missing = -members.shape[at] % MULTIPLE
-    if missing == 0:
-        return members
-    # As the last axis: zeros for images in channels-last order then cost one copy, not two.
-    return F.pad(members.movedim(at, -1), (0, missing)).movedim(-1, at)
+def _apart(wide: Tensor, size: int, channels: int) -> tuple[Tensor, int]:
+    """The members' images again, and the axis on which members lie; channels beyond those named are dropped."""
+    # Dropped in the order of memory, so that the derivative, which puts zeros there, comes in that order too.
+    images = wide.permute(0, 2, 3, 1).unflatten(3, (size, -1))[..., :channels]
+    return images.permute(3, 0, 4, 1, 2), 0
+
+
+def _filled_up(channels: int) -> int:
+    """The next power of two from 8 on: the numbers for which cuDNN has grouped kernels."""
+    return max(8, 1 << (channels - 1).bit_length())
 
 
 class _Wide(torch.autograd.Function):
@@ -133,15 +157,21 @@ class _Convolution(_Wide):
         size, (stride, padding, dilation, groups) = info.batch_size, settings
         x, weight = _members_first(x, dims[0], size), _members_first(weight, dims[1], size)
         bias = None if bias is None else _members_first(bias, dims[2], size)
-        filters = weight.shape[1]
+        if torch.is_autocast_enabled(x.device.type):  # here, since it makes the weights contiguous too
+            weight = weight.to(torch.get_autocast_dtype(x.device.type))
+        filters, channels = weight.shape[1:3]
         if groups == 1:
-            x, weight = _filled_up(x, 2), _filled_up(_filled_up(weight, 2), 1)
-            bias = None if bias is None else _filled_up(bias, 1)
+            more, further = _filled_up(filters) - filters, _filled_up(channels) - channels
+            if further:
+                x = F.pad(_in_memory(x), (0, further)).permute(3, 0, 4, 1, 2)
+            if more or further:
+                weight = F.pad(weight, (0, 0, 0, 0, 0, further, 0, more))
+                bias = None if bias is None else F.pad(bias, (0, more))
         long_bias = None if bias is None else bias.flatten()
         wide = torch.conv2d(
             _wide(x), weight.flatten(0, 1), long_bias, stride, padding, dilation, groups * size
         )
-        return wide.unflatten(1, (size, -1))[:, :, :filters], 1
+        return _apart(wide, size, filters)
 
 
 class _Normalisation(_Wide):
@@ -158,6 +188,8 @@ class _Normalisation(_Wide):
             for tensor, dim in zip(args[:4], dims[1:5], strict=True)
         ]
         wide = F.batch_norm(_wide(_members_first(x, dims[0], size)), *vectors, *args[4:])  # type: ignore[arg-type]
+        if wide.ndim == 4:
+            return _apart(wide, size, wide.shape[1] // size)
         return wide.unflatten(1, (size, -1)), 1
 
 
@@ -175,3 +207,29 @@ class _Concatenation(_Wide):
         return torch.cat([tensor.permute(1, 3, 4, 0, 2) for tensor in found], dim=-1).permute(
             3, 0, 4, 1, 2
         ), 0
+
+
+class _Padding(_Wide):
+    @staticmethod
+    def forward(x: Tensor, pads: Sequence[int], value: float | None) -> Tensor:
+        return F.pad(x, pads, value=value)
+
+    @staticmethod
+    def vmap(
+        info: Any, dims: Dims, x: Tensor, pads: Sequence[int], value: float | None
+    ) -> tuple[Tensor, int]:
+        images = _in_memory(_members_first(x, dims[0], info.batch_size))
+        across, down, channels = pads[:2], pads[2:4], pads[4:]
+        padded = F.pad(images, (*channels, 0, 0, *across, *down), value=value)
+        return padded.permute(3, 0, 4, 1, 2), 0
+
+
+class _Subsampling(_Wide):
+    @staticmethod
+    def forward(x: Tensor, rows: slice, columns: slice) -> Tensor:
+        return x[..., rows, columns].clone()
+
+    @staticmethod
+    def vmap(info: Any, dims: Dims, x: Tensor, rows: slice, columns: slice) -> tuple[Tensor, int]:
+        images = _in_memory(_members_first(x, dims[0], info.batch_size))
+        return images[:, rows, columns].permute(3, 0, 4, 1, 2), 0
