@@ -46,7 +46,7 @@ def assert_both_ways_agree(
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize(("channels", "filters"), [(8, 16), (6, 10), (2, 8), (8, 4)])
+@pytest.mark.parametrize(("channels", "filters"), [(8, 16), (6, 10), (2, 8), (8, 4), (130, 6)])
 @pytest.mark.parametrize(
     "settings", [{}, {"padding": 1}, {"stride": 2, "padding": 1}, {"padding": "same", "dilation": 2}], ids=str
 )
@@ -178,21 +178,31 @@ def test_images_stay_in_channels_last_order_from_one_operation_to_the_next() -> 
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_whole_networks_agree_with_a_loop_in_mixed_precision_too(kind: str, mixed: bool) -> None:
-    dtype = torch.float32 if mixed else torch.float64
-    x, y = draws(E, 8, 3, 16, 16).to(dtype), torch.randint(10, (E, 8), generator=torch_generator("labels"))
-    found = []
-    for backend in ("loop", "batched"):
-        nets = [
-            ThinNet(2, generator=torch_generator(s), kind=kind, image_size=16, dtype=dtype) for s in range(E)
-        ]
+    x, y = draws(E, 8, 3, 32, 32), torch.randint(10, (E, 8), generator=torch_generator("labels"))
+
+    def results(backend: str, dtype: torch.dtype, *, mixed: bool) -> list[Tensor]:
+        nets = [ThinNet(2, generator=torch_generator(s), kind=kind, dtype=dtype) for s in range(E)]
         ensemble = Ensemble.of(nets, backend=backend).train()
-        losses, outputs, gradient = ensemble.gradients(x, y, F.cross_entropy, mixed=mixed)
-        assert gradient.dtype == dtype
-        tested = ensemble.train(False)(x[0])
-        found.append([losses, outputs, gradient, tested, *ensemble.fixed.values()])
-    tolerance = {"rtol": 0.05, "atol": 0.05} if mixed else {"rtol": 1e-9, "atol": 1e-9}
-    for loop, batched in zip(*found, strict=True):
-        torch.testing.assert_close(batched, loop, **tolerance)
+        losses, outputs, gradient = ensemble.gradients(x.to(dtype), y, F.cross_entropy, mixed=mixed)
+        tested = ensemble.train(False)(x[0].to(dtype))
+        return [tensor.double() for tensor in (losses, outputs, gradient, tested, *ensemble.fixed.values())]
+
+    exact = results("loop", torch.float64, mixed=False)
+    if not mixed:
+        for loop, batched in zip(exact, results("batched", torch.float64, mixed=False), strict=True):
+            torch.testing.assert_close(batched, loop, rtol=1e-9, atol=1e-9)
+        return
+    # Deep networks amplify roundings, so neither is near the exact result: the loop's error is the measure.
+    errors = [
+        [
+            float((one - other).norm())
+            for one, other in zip(results(backend, torch.float32, mixed=True), exact, strict=True)
+        ]
+        for backend in ("loop", "batched")
+    ]
+    assert errors[0][2] > 0
+    for loop, batched in zip(*errors, strict=True):
+        assert batched <= 1.5 * loop + 1e-6
 
 
 def test_a_users_network_of_other_parts_is_mapped_as_before() -> None:

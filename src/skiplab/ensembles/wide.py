@@ -12,6 +12,7 @@ functions that differentiate inside it (``torch.func``) go without.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 Dims = Sequence[int | None]
+CONVOLVE: Callable[..., Tensor] = torch.conv2d
+MOST = 64  # channels of a member, beyond which cuDNN takes the groups one by one
 
 
 class wide_images(TorchFunctionMode):
@@ -115,6 +118,11 @@ def _in_memory(members: Tensor) -> Tensor:
     return members.permute(1, 3, 4, 0, 2)
 
 
+def _members(in_memory: Tensor) -> Tensor:
+    """The inverse of ``_in_memory``."""
+    return in_memory.permute(3, 0, 4, 1, 2)
+
+
 def _wide(members: Tensor) -> Tensor:
     """(B, E·C, …) from (E, B, C, …), in channels-last order if they are images; a view if they lie so already."""
     if members.ndim != 5:
@@ -126,7 +134,7 @@ def _apart(wide: Tensor, size: int, channels: int) -> tuple[Tensor, int]:
     """The members' images again, and the axis on which members lie; channels beyond those named are dropped."""
     # Dropped in the order of memory, so that the derivative, which puts zeros there, comes in that order too.
     images = wide.permute(0, 2, 3, 1).unflatten(3, (size, -1))[..., :channels]
-    return images.permute(3, 0, 4, 1, 2), 0
+    return _members(images), 0
 
 
 def _filled_up(channels: int) -> int:
@@ -154,24 +162,41 @@ class _Convolution(_Wide):
     def vmap(
         info: Any, dims: Dims, x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any
     ) -> tuple[Tensor, int]:
-        size, (stride, padding, dilation, groups) = info.batch_size, settings
+        size = info.batch_size
         x, weight = _members_first(x, dims[0], size), _members_first(weight, dims[1], size)
         bias = None if bias is None else _members_first(bias, dims[2], size)
         if torch.is_autocast_enabled(x.device.type):  # here, since it makes the weights contiguous too
             weight = weight.to(torch.get_autocast_dtype(x.device.type))
+        *others, groups = settings
         filters, channels = weight.shape[1:3]
-        if groups == 1:
-            more, further = _filled_up(filters) - filters, _filled_up(channels) - channels
-            if further:
-                x = F.pad(_in_memory(x), (0, further)).permute(3, 0, 4, 1, 2)
-            if more or further:
-                weight = F.pad(weight, (0, 0, 0, 0, 0, further, 0, more))
-                bias = None if bias is None else F.pad(bias, (0, more))
-        long_bias = None if bias is None else bias.flatten()
-        wide = torch.conv2d(
-            _wide(x), weight.flatten(0, 1), long_bias, stride, padding, dilation, groups * size
-        )
+        if groups > 1:
+            wide = CONVOLVE(_wide(x), weight.flatten(0, 1), _flat(bias), *others, groups * size)
+            return _apart(wide, size, filters)
+        if channels <= MOST:
+            return _apart(_convolved(x, weight, bias, *others), size, filters)
+        # By parts of so many channels, and their sum.
+        parts = zip(_in_memory(x).split(MOST, dim=-1), weight.split(MOST, dim=2), strict=True)
+        each = [_convolved(_members(images), kernels, None, *others) for images, kernels in parts]
+        wide = functools.reduce(torch.add, each)
+        if bias is not None:
+            wide = wide + F.pad(bias, (0, wide.shape[1] // size - filters)).reshape(-1, 1, 1)
         return _apart(wide, size, filters)
+
+
+def _flat(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else tensor.flatten()
+
+
+def _convolved(x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> Tensor:
+    """The wide convolution of members' images (E, B, C, H, W), with zeros beside odd numbers of channels."""
+    size, filters, channels = weight.shape[:3]
+    more, further = _filled_up(filters) - filters, _filled_up(channels) - channels
+    if further:
+        x = _members(F.pad(_in_memory(x), (0, further)))
+    if more or further:
+        weight = F.pad(weight, (0, 0, 0, 0, 0, further, 0, more))
+    bias = None if bias is None else F.pad(bias, (0, more))
+    return CONVOLVE(_wide(x), weight.flatten(0, 1), _flat(bias), *settings, size)
 
 
 class _Normalisation(_Wide):
@@ -221,7 +246,7 @@ class _Padding(_Wide):
         images = _in_memory(_members_first(x, dims[0], info.batch_size))
         across, down, channels = pads[:2], pads[2:4], pads[4:]
         padded = F.pad(images, (*channels, 0, 0, *across, *down), value=value)
-        return padded.permute(3, 0, 4, 1, 2), 0
+        return _members(padded), 0
 
 
 class _Subsampling(_Wide):
@@ -232,4 +257,4 @@ class _Subsampling(_Wide):
     @staticmethod
     def vmap(info: Any, dims: Dims, x: Tensor, rows: slice, columns: slice) -> tuple[Tensor, int]:
         images = _in_memory(_members_first(x, dims[0], info.batch_size))
-        return images[:, rows, columns].permute(3, 0, 4, 1, 2), 0
+        return _members(images[:, rows, columns]), 0
