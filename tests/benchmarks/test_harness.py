@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from skiplab.benchmarks import BENCHMARKS, harness, measure
+from skiplab.benchmarks import BENCHMARKS, convolutions, harness, measure
 from skiplab.benchmarks.harness import Case, interleave
 from skiplab.benchmarks.hessian import Size
 from skiplab.checks import Refused
@@ -76,6 +76,21 @@ def test_training_measures_ours_first_against_the_others(monkeypatch: pytest.Mon
     assert rows[0].ratio == 1.0
     assert all(row.seconds is not None and row.seconds > 0 for row in rows)
     assert rows[0].note == "2 networks, one epoch of 20 samples"
+
+
+def test_convolutions_measure_the_way_that_is_chosen_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = convolutions.Size(networks=2, blocks=1, batch=4, steps=1)
+    monkeypatch.setattr(convolutions, "CPU_SIZE", small)
+    rows = measure("convolutions", rounds=1)
+    assert [row.what for row in rows] == [
+        "skiplab, loop",
+        "skiplab, wide",
+        "skiplab, wide, bfloat16",
+        "torch.vmap",
+        "plain PyTorch, one by one",
+    ]
+    assert all(row.seconds is not None and row.seconds > 0 for row in rows)
+    assert rows[0].note == "2 networks of 6 layers, 1 step(s) of 4 images"
 
 
 def test_hessians_are_measured_at_all_sizes_and_absent_peers_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from skiplab.benchmarks.convolutions import convolution_cases
 from skiplab.benchmarks.harness import Case, Timing, interleave
 from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
 from skiplab.benchmarks.training import training_cases
 from skiplab.checks import one_of
 
-BENCHMARKS = {"training": training_cases, "landscape": landscape_cases, "hessian": hessian_cases}
+BENCHMARKS = {
+    "training": training_cases,
+    "convolutions": convolution_cases,
+    "landscape": landscape_cases,
+    "hessian": hessian_cases,
+}
 # Further sizes of a benchmark, with the most rounds that keep them within minutes.
 LARGER = {
     "hessian": (("hessian, large", large_hessian_cases, 2), ("hessian, loader", loader_hessian_cases, 2)),
