@@ -29,7 +29,7 @@ def gradient_panels(columns: Mapping[str, tuple[np.ndarray, np.ndarray]], kinds:
     for place, ((title, (x, series)), kind) in enumerate(zip(columns.items(), kinds, strict=True)):
         top, bottom = axes[:, place]
         top.plot(x, series, color=_NOISE_INK if kind == "noise" else colour_of(kind), linewidth=0.6)
-        top.set_title(title, fontsize=7.5, loc="center")
+        top.set_title(title.replace(" ", "\n", 1), fontsize=7.5, loc="center")
         top.set_xlim(x[0], x[-1])
         top.tick_params(labelsize=6.5)
         top.locator_params(nbins=4)
@@ -44,7 +44,8 @@ def gradient_panels(columns: Mapping[str, tuple[np.ndarray, np.ndarray]], kinds:
         bottom.set_xticks([x[0], 0, x[-1]])
         bottom.set_yticks([x[0], 0, x[-1]] if place == 0 else [])
         bottom.tick_params(labelsize=6.5)
-        bottom.set_xlabel(f"({'abcdefgh'[place]})")
+        bottom.set_xlabel("input", fontsize=7.5)
+        panel_letter(top, "abcdefgh"[place])
     axes[0, 0].set_ylabel("gradient", fontsize=7.5)
     axes[1, 0].set_ylabel("input", fontsize=7.5)
     if image is not None:
