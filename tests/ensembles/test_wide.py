@@ -75,6 +75,38 @@ def test_what_is_not_mapped_at_all() -> None:
     )
 
 
+def test_gradients_of_inputs_that_members_share() -> None:
+    class Padded(nn.Module):
+        """Begins with operations on the inputs alone."""
+
+        def __init__(self, seed: int) -> None:
+            super().__init__()
+            self.kernel = nn.Parameter(draws(2, 6, 3, 3, name=f"kernel {seed}"))
+            self.conv = nn.Conv2d(1, 1, 1)  # makes the network a convolutional one
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = torch.cat((F.pad(x, (1, 1))[..., ::2, ::2], F.pad(x, (1, 1))[..., 1::2, ::2]), 1)
+            return F.conv2d(F.batch_norm(x, None, None, training=True), self.kernel)
+
+    x = draws(B, 3, SIDE, SIDE).requires_grad_()
+    found = []
+    for backend in ("loop", "batched"):
+        outputs = Ensemble.of([Padded(seed).double() for seed in range(E)], backend=backend)(x)
+        (gradient,) = torch.autograd.grad((outputs * draws(*outputs.shape, name="weights")).sum(), x)
+        found.append((outputs, gradient))
+    for loop, batched in zip(*found, strict=True):
+        torch.testing.assert_close(batched, loop, rtol=1e-9, atol=1e-9)
+
+
+def test_derivatives_inside_the_mapping_are_left_to_torch() -> None:
+    x, weight = draws(E, B, 5, SIDE, SIDE), draws(E, 7, 5, 3, 3)
+
+    def gradient(x: Tensor, weight: Tensor) -> Tensor:
+        return torch.func.grad(lambda w: torch.conv2d(F.pad(x, (1, 1)), w).square().sum())(weight)
+
+    assert_both_ways_agree(gradient, (0, 0), x, weight)
+
+
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("affine", [False, True])
 @pytest.mark.parametrize("shape", [(5, SIDE, SIDE), (8, SIDE, SIDE), (5,), (5, 7)], ids=str)

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._C._functorch import is_batchedtensor
 from torch.overrides import TorchFunctionMode
 
 Dims = Sequence[int | None]
@@ -45,7 +46,7 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """As ``torch.conv2d``."""
-    if input.ndim != 4:
+    if input.ndim != 4 or not _mapped(input, weight):
         return torch.conv2d(input, weight, bias, stride, padding, dilation, groups)
     return _Convolution.apply(input, weight, bias, stride, padding, dilation, groups)
 
@@ -61,19 +62,21 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """As ``torch.nn.functional.batch_norm``."""
+    if not _mapped(input, running_mean, weight):
+        return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
     return _Normalisation.apply(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def cat(tensors: list[Tensor] | tuple[Tensor, ...], dim: int = 0, **out: Any) -> Tensor:
     """As ``torch.cat``; images are joined along their channels without losing the layout."""
-    if out or dim not in (1, -3) or any(tensor.ndim != 4 for tensor in tensors):
+    if out or dim not in (1, -3) or any(tensor.ndim != 4 for tensor in tensors) or not _mapped(*tensors):
         return torch.cat(tensors, dim, **out)
     return _Concatenation.apply(*tensors)
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """As ``torch.nn.functional.pad``; images keep the layout, so that a padded shortcut does not undo it."""
-    if input.ndim != 4 or mode != "constant" or len(pad) > 6:
+    if input.ndim != 4 or mode != "constant" or len(pad) > 6 or not _mapped(input):
         return F.pad(input, pad, mode, value)
     return _Padding.apply(input, (*pad, *[0] * (6 - len(pad))), value)
 
@@ -81,7 +84,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 def getitem(tensor: Tensor, index: Any) -> Tensor:
     """As ``Tensor.__getitem__``; images[..., rows, columns] keep the layout, and so do their derivatives."""
     subsampled = isinstance(index, tuple) and len(index) == 3 and index[0] is Ellipsis
-    if tensor.ndim == 4 and subsampled and all(isinstance(part, slice) for part in index[1:]):
+    if tensor.ndim == 4 and _mapped(tensor) and subsampled and all(isinstance(i, slice) for i in index[1:]):
         return _Subsampling.apply(tensor, *index[1:])
     return tensor[index]
 
@@ -107,6 +110,11 @@ RULES: dict[Any, Callable[..., Any]] = {
     torch.Tensor.view: view,
     F.group_norm: group_norm,
 }
+
+
+def _mapped(*operands: Tensor | None) -> bool:
+    # A tensor that ``torch.func`` differentiates inside ``vmap`` does not count: torch's own rules know what to do.
+    return any(tensor is not None and is_batchedtensor(tensor) for tensor in operands)
 
 
 def _members_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:
@@ -143,21 +151,20 @@ def _filled_up(channels: int) -> int:
 
 
 class _Wide(torch.autograd.Function):
-    """An operation with a rule for ``torch.vmap``, and the plain one for operands that are not mapped.
+    """An operation of which only the rule for ``torch.vmap`` is ever used.
 
     Inside the rule tensors are ordinary ones, whose operations autograd records: no derivative needs to be given.
-    Operands that are not mapped belong to no member, so they have no derivative that anyone wants.
     """
+
+    @staticmethod
+    def forward(*args: Any) -> Tensor:
+        raise NotImplementedError
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
 
 
 class _Convolution(_Wide):
-    @staticmethod
-    def forward(*args: Any) -> Tensor:
-        return torch.conv2d(*args)
-
     @staticmethod
     def vmap(
         info: Any, dims: Dims, x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any
@@ -201,10 +208,6 @@ def _convolved(x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -
 
 class _Normalisation(_Wide):
     @staticmethod
-    def forward(*args: Any) -> Tensor:
-        return F.batch_norm(*args)
-
-    @staticmethod
     def vmap(info: Any, dims: Dims, x: Tensor, *args: Any) -> tuple[Tensor, int]:
         size = info.batch_size
         # Views of running statistics, so that they change in place.
@@ -220,10 +223,6 @@ class _Normalisation(_Wide):
 
 class _Concatenation(_Wide):
     @staticmethod
-    def forward(*tensors: Tensor) -> Tensor:
-        return torch.cat(tensors, 1)
-
-    @staticmethod
     def vmap(info: Any, dims: Dims, *tensors: Tensor) -> tuple[Tensor, int]:
         found = [
             _members_first(tensor, dim, info.batch_size) for tensor, dim in zip(tensors, dims, strict=True)
@@ -236,10 +235,6 @@ class _Concatenation(_Wide):
 
 class _Padding(_Wide):
     @staticmethod
-    def forward(x: Tensor, pads: Sequence[int], value: float | None) -> Tensor:
-        return F.pad(x, pads, value=value)
-
-    @staticmethod
     def vmap(
         info: Any, dims: Dims, x: Tensor, pads: Sequence[int], value: float | None
     ) -> tuple[Tensor, int]:
@@ -250,10 +245,6 @@ class _Padding(_Wide):
 
 
 class _Subsampling(_Wide):
-    @staticmethod
-    def forward(x: Tensor, rows: slice, columns: slice) -> Tensor:
-        return x[..., rows, columns].clone()
-
     @staticmethod
     def vmap(info: Any, dims: Dims, x: Tensor, rows: slice, columns: slice) -> tuple[Tensor, int]:
         images = _in_memory(_members_first(x, dims[0], info.batch_size))
