@@ -28,7 +28,7 @@ class TimeIsUp(Exception):
 
 def near(name: str, choices: Iterable[str]) -> str:
     """Suggest the names closest to a mistyped one, as ' Did you mean …?' or nothing."""
-    close = difflib.get_close_matches(name, list(choices), n=3, cutoff=0.5)
+    close = difflib.get_close_matches(str(name), list(choices), n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 

@@ -242,3 +242,11 @@ def test_selected_members_compute_what_they_did(name: str, backend: str) -> None
     single = ensemble.selected([1], dtype=torch.float32)
     assert single(x.float()).dtype == torch.float32
     assert next(ensemble.skeleton.parameters()).dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    "part", [nn.LSTM(3, 2), nn.GRU(3, 2), nn.MultiheadAttention(4, 2)], ids=lambda p: type(p).__name__
+)
+def test_what_torch_cannot_map_is_taken_in_turn(part: nn.Module) -> None:
+    assert Ensemble.of([part, part]).backend == "loop"
+    assert Ensemble.of([part, part], backend="batched").backend == "batched"

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from skiplab.architectures import ARCHITECTURES, examples
+from skiplab.architectures.thin import ThinNet
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import batch_size, batches_of
@@ -195,6 +196,84 @@ def test_gradients_are_found_where_the_caller_has_switched_them_off() -> None:
     assert_same(found, by_autograd(net, lambda net: criterion(net(X), Y), ["0"])[1])
 
 
+def test_gradients_are_found_in_a_callers_inference_mode() -> None:
+    net = drawn(lambda: nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4)))
+    subject = Subject.of(net, criterion=criterion)
+    with torch.inference_mode():
+        found = subject.activity_gradients((X.clone(), Y.clone()), ["0"])  # clones made in this mode
+    assert_same(found, by_autograd(net, lambda net: criterion(net(X), Y), ["0"])[1])
+
+
+class Checkpointed(nn.Module):
+    """Its first two layers run inside gradient checkpointing."""
+
+    def __init__(self, reentrant: bool) -> None:
+        super().__init__()
+        self.hidden, self.output = nn.Sequential(nn.Linear(4, 4), nn.Tanh()), nn.Linear(4, 4)
+        self.reentrant = reentrant
+
+    def forward(self, x: Tensor) -> Tensor:
+        from torch.utils.checkpoint import checkpoint
+
+        # Reentrant checkpointing only differentiates if its input asks for it.
+        x = x.requires_grad_() if self.reentrant else x
+        return self.output(checkpoint(self.hidden, x, use_reentrant=self.reentrant))
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_layers_hidden_by_checkpointing_are_refused_not_zero(reentrant: bool) -> None:
+    subject = Subject.of(drawn(lambda: Checkpointed(reentrant)), criterion=criterion, train_mode=True)
+    with pytest.raises(Refused, match="inside gradient checkpointing"):
+        subject.activity_gradients((X, Y), ["hidden.0", "output"])
+
+
+def test_our_own_checkpointing_is_refused_too() -> None:
+    net = ThinNet(1, generator=torch_generator(0), image_size=16, checkpoint_every=2)
+    batch = torch.ones(2, 3, 16, 16), torch.tensor([0, 1])
+    with pytest.raises(Refused, match=r"layer 'blocks.0' runs inside gradient checkpointing"):
+        Subject.of(net, criterion=criterion, train_mode=True).activity_gradients(batch)
+    assert len(Subject.of(net, criterion=criterion).activity_gradients(batch)) == 5  # none in evaluation mode
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_network_that_changes_its_input_gets_a_copy(size: int) -> None:
+    net = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 4, dtype=torch.float64))
+    ensemble = Ensemble.of([net] * size, backend="loop")
+    before = X.clone()
+    outputs = Subject.of(ensemble).outputs((X, Y))
+    assert torch.equal(X, before)
+    for member in outputs:
+        torch.testing.assert_close(member, net(X.clone()))
+
+
+def test_a_network_of_several_inputs_wants_them_by_name() -> None:
+    class Two(nn.Bilinear):
+        """Two inputs, by position."""
+
+    net = drawn(lambda: Two(4, 4, 4))
+    with pytest.raises(
+        Refused, match="the network takes 'input2' beside its first input; pass batches as dicts"
+    ):
+        Subject.of(net).outputs((X, X))
+    assert Subject.of(net).outputs({"input1": X, "input2": X}).shape == (1, 7, 4)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch has no rule for weight norm under vmap
+def test_parametrised_layers_are_layers_like_others() -> None:
+    from torch.nn.utils.parametrizations import weight_norm
+
+    def build() -> nn.Module:
+        return nn.Sequential(weight_norm(nn.Linear(4, 4)), nn.Tanh(), weight_norm(nn.Linear(4, 4)))
+
+    nets = [drawn(build, seed) for seed in range(2)]
+    assert Subject.of(nets[0]).layers == Subject.of(nets[0]).blocks == ("0", "2")
+    for backend in ("batched", "loop"):
+        found = Subject.of(Ensemble.of(nets, backend=backend), criterion=criterion).activity_gradients((X, Y))
+        for member, net in enumerate(nets):
+            expected = by_autograd(net, lambda net: criterion(net(X), Y), ["0", "2"])[1]
+            assert_same({name: tensor[member : member + 1] for name, tensor in found.items()}, expected)
+
+
 class Pair(NamedTuple):
     """What a layer of TupleNet returns."""
 
@@ -373,6 +452,12 @@ def test_wrong_targets_and_layers_are_refused() -> None:
         Subject.of(net).activities(X, [])
     with pytest.raises(Refused, match="there is no layer to look at"):
         Subject.of(nn.ReLU()).activities(X)
+
+
+def test_one_name_is_not_taken_for_a_list_of_letters() -> None:
+    net = nn.Sequential(nn.Linear(4, 4, dtype=torch.float64))
+    with pytest.raises(Refused, match=r"layers is '0', but must be a list of names: \['0'\]"):
+        Subject.of(net).activities(X, "0")
 
 
 def test_a_subject_stays_what_it_is() -> None:

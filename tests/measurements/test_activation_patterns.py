@@ -139,6 +139,12 @@ def test_layers_are_found_in_the_order_of_their_calls() -> None:
     assert torch.equal(some["first"][0], net.first(x) > 0)
 
 
+def test_a_layer_of_one_unit_may_return_one_number_a_sample() -> None:
+    net = nn.Sequential(nn.Linear(1, 1), nn.Flatten(0), nn.ReLU()).double()
+    found = activation_patterns(net, GRID)
+    assert torch.equal(found["2"][0], net[0](GRID) > 0)
+
+
 def test_one_sample_makes_no_pair() -> None:
     found = activation_patterns(grid_net(0), GRID[:1])
     assert found.activation.isfinite().all()
@@ -161,6 +167,10 @@ def test_what_is_refused() -> None:
         activation_patterns(Shared(), x, layers=["secnd"])
     with pytest.raises(Refused, match="layer 'idle' is not called on this batch"):
         activation_patterns(Shared(), x, layers=["idle"])
+    with pytest.raises(Refused, match=r"layers is 'relu', but must be a list of names: \['relu'\]"):
+        activation_patterns(Shared(), x, layers="relu")
+    with pytest.raises(Refused, match="the batch has no samples; pass at least one"):
+        activation_patterns(Shared(), x[:0])
     with pytest.raises(Refused, match="layers is empty; name a layer"):
         activation_patterns(Shared(), x, layers=[])
     with pytest.raises(Refused, match="statistics 'moving' is unknown; choose one of running, batch"):

@@ -162,6 +162,8 @@ def test_what_is_refused() -> None:
         Refused, match=r"kind 'browne' is unknown; choose one of white, brown\. Did you mean brown"
     ):
         noise_band("browne", 20, 5, 3, stream)
+    with pytest.raises(Refused, match="lags is '15', but must be a whole number or a list of them"):
+        autocorrelation(torch.zeros(20), "15")  # type: ignore[arg-type]
     with pytest.raises(Refused, match="runs is 0, but must be at least 1"):
         noise_band("white", 20, 5, 0, stream)
     with pytest.raises(Refused, match="draws is 10, but must be at least 40"):

@@ -85,6 +85,40 @@ def test_dropout_stays_off_and_instance_norm_as_it_is() -> None:
     assert torch.equal(with_batch_statistics(Subject.of(own), x).outputs(x), Subject.of(own).outputs(x))
 
 
+class Frozen(nn.Module):
+    """Normalises with its buffers in training too, as detection networks do; called by keyword below."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.register_buffer("running_mean", torch.full((features,), 5.0, dtype=torch.float64))
+        self.register_buffer("running_var", torch.full((features,), 7.0, dtype=torch.float64))
+
+    def forward(self, *, features: Tensor) -> Tensor:
+        return (features - self.running_mean) / self.running_var.sqrt()
+
+
+@pytest.mark.parametrize("backend", ["batched", "loop"])
+def test_layers_that_are_frozen_in_training_hold_the_batch_one_after_the_other(backend: str) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 4).double(), nn.Linear(4, 4).double()
+            self.norm1, self.norm2 = Frozen(4), Frozen(4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.norm1(features=self.first(x))
+            return self.norm2(features=self.second(x.relu()))
+
+    x, nets = drawn(6, 3), [Net(), Net()]
+    held = with_batch_statistics(Subject.of(Ensemble.of(nets, backend=backend)), x)
+    for net, found in zip(nets, held.outputs(x), strict=True):
+        inner = net.first(x)
+        inner = net.second(((inner - inner.mean(0)) / inner.std(0, correction=0)).relu())
+        by_hand = (inner - inner.mean(0)) / inner.std(0, correction=0)
+        torch.testing.assert_close(found, by_hand.detach(), rtol=1e-11, atol=1e-11)
+        assert torch.equal(net.norm1.running_mean, torch.full((4,), 5.0, dtype=torch.float64))
+
+
 def test_layers_that_are_not_called_keep_what_they_have() -> None:
     class Idle(nn.Module):
         def __init__(self) -> None:

@@ -182,6 +182,12 @@ def test_no_batches_are_refused() -> None:
         gradient_norms(chain([1.0]), [], criterion=half_square)
 
 
+def test_an_empty_batch_is_refused() -> None:
+    empty = torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64)
+    with pytest.raises(Refused, match="a batch has no samples"):
+        gradient_norms(nn.Sequential(nn.Linear(4, 4)), empty, criterion=nn.CrossEntropyLoss())
+
+
 def test_the_result_is_frozen() -> None:
     norms = gradient_norms(chain([1.0]), (X, ZERO), criterion=half_square)
     with pytest.raises(AttributeError, match="cannot assign to field 'mean'"):

@@ -283,12 +283,61 @@ UNTRACKED = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3, track_running_stats
             "statistics 'bach' is unknown.*Did you mean batch",
         ),
         (nn.Linear(3, 2).double(), {"wrt": "inptu"}, "layer 'inptu' does not exist.*Did you mean input"),
-        (nn.Linear(3, 2).double(), {"samples_at_once": 0}, "samples_at_once is 0, but must be at least 1"),
+        (nn.Linear(3, 2).double(), {"wrt": 0}, "wrt is 0, but must be 'input' or the name of a layer"),
+        (
+            nn.Linear(3, 2).double(),
+            {"outputs": 1.5},
+            "outputs is 1.5, but must be the whole number of an output",
+        ),
+        (
+            nn.Linear(3, 2).double(),
+            {"samples_at_once": 0},
+            "samples_at_once is 0, but must be a whole number",
+        ),
+        (nn.Linear(3, 2).double(), {"samples_at_once": 2.5}, "samples_at_once is 2.5, but must be a whole"),
     ],
 )
 def test_what_is_refused(net: nn.Module, settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
         gradient_shattering(net, white(4, 3), **settings)
+
+
+def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(Refused, match="the batch has no samples; pass at least one"):
+        gradient_shattering(nn.Linear(3, 2).double(), white(0, 3))
+
+
+def test_a_network_may_change_its_input_in_place() -> None:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 2), nn.Tanh()).double()
+
+        def forward(self, x: Tensor) -> Tensor:
+            x -= 0.1
+            return self.net(x)
+
+    nets, x = [Shifted(), Shifted()], white(5, 3)
+    before = x.clone()
+    by_hand = []
+    for net in nets:
+        own = x.clone().requires_grad_()
+        by_hand.append(torch.autograd.grad(net(own.clone()).sum(), own)[0])
+    for backend in ("batched", "loop"):
+        found = gradient_shattering(Ensemble.of(nets, backend=backend), x)
+        torch.testing.assert_close(found.gradients, torch.stack(by_hand), rtol=1e-12, atol=1e-14)
+    assert torch.equal(x, before)
+
+
+@both
+@pytest.mark.parametrize("wrt", ["input", "blocks.1"])
+def test_a_callers_inference_mode_does_not_hide_the_gradients(statistics: str, wrt: str) -> None:
+    net = grid_net(0)
+    expected = gradient_shattering(net, GRID, statistics=statistics, wrt=wrt).gradients
+    with torch.inference_mode():
+        found = gradient_shattering(net, GRID.clone(), statistics=statistics, wrt=wrt).gradients
+    assert torch.equal(found, expected)
+    assert expected.abs().max() > 0
 
 
 def test_words_have_no_gradient_but_their_embedding_has() -> None:
@@ -400,3 +449,32 @@ def test_averaging_leaves_one_over_root_b_of_white_gradients_and_all_of_equal_on
     shifted = GradientShattering(g + 3)
     assert shifted.mean_norm.mean().item() == pytest.approx(3, rel=0.02)
     assert GradientShattering(torch.ones(1, 4, 2)).mean_norm.item() == math.inf
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_that_differ_by_rounding_count_as_equal(dtype: torch.dtype) -> None:
+    # Seven numbers whose mean rounds, so that differences from it are not 0; the last coordinate varies.
+    one = torch.tensor([0.1, 0.7, -1.3], dtype=dtype)
+    equal = one.expand(1, 7, 3).clone()
+    equal[0, 3, 0] *= 1 + torch.finfo(dtype).eps
+    found = GradientShattering(equal)
+    assert found.mean_norm.item() == math.inf
+    assert found.covariance.isnan().all()
+    assert found.coordinate_norm.isnan().all()
+    assert found.autocorrelation(2).isnan().all()
+    varying = torch.cat([equal, white(1, 7, 1).to(dtype)], 2)
+    last = varying[0, :, 3].double()
+    ratio = (last.mean() / last.std(correction=0)).abs()
+    assert GradientShattering(varying).coordinate_norm.item() == pytest.approx(ratio.item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("hole", [math.nan, math.inf])
+def test_gradients_that_are_not_finite_make_their_members_summaries_nan(hole: float) -> None:
+    g = white(2, 5, 3)
+    whole = GradientShattering(g.clone())
+    g[1, 2, 1] = hole
+    found = GradientShattering(g)
+    for name in ("effective_rank", "mean_norm", "coordinate_norm"):
+        values, expected = getattr(found, name), getattr(whole, name)
+        assert values[0] == expected[0]
+        assert values[1].isnan()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -315,9 +316,41 @@ def by_mode(net: nn.Module, x: Tensor) -> Tensor:
     return net.fc(pooled) if net.training else net.fc(2 * pooled)
 
 
+def read_again(net: nn.Module, x: Tensor) -> Tensor:
+    pooled = x.mean((2, 3))
+    F.relu(pooled, inplace=True)
+    return net.fc(pooled)
+
+
+def added_again(net: nn.Module, x: Tensor) -> Tensor:
+    return net.fc((x + F.relu(x, True)).mean((2, 3)))
+
+
+def worn() -> nn.Module:
+    """A network with the old weight normalisation, which leaves a computed weight behind."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return nn.Sequential(nn.utils.weight_norm(nn.Linear(3, 3)), nn.ReLU(), nn.Linear(3, 3))
+
+
 @pytest.mark.parametrize(
     ("net", "sentence"),
     [
+        (
+            Calling(read_again),
+            r"ReLU relu\(\) .* works in place and 'fc' reads its input again, .* y = relu\(x\)",
+        ),
+        (Calling(added_again), r"ReLU relu\(\) .* works in place and add\(\) .* reads its input again"),
+        (worn(), r"Sequential cannot be copied \(RuntimeError: .*\), and looks_linear changes a copy"),
+        (
+            nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.TransformerEncoderLayer(4, 2, 8), nn.Linear(4, 4)),
+            "The layer '2' is torch's own and has a ReLU inside",
+        ),
+        (
+            nn.Sequential(nn.RNN(4, 4, nonlinearity="relu")),
+            "The layer '0' is torch's own and has a ReLU inside",
+        ),
+        (nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(4)), "has no shape yet; pass one batch"),
         (nn.Sequential(nn.Linear(3, 3), nn.ReLU()), r"The ReLU '1' feeds the output, .* use kind=\"prelu\""),
         (
             Calling(lambda net, x: net.fc(net.relu(x).sum((2, 3)))),
@@ -369,10 +402,24 @@ def test_wrong_arguments_are_refused() -> None:
         Refused, match=r"kind 'crelus' is unknown; choose one of crelu, prelu\. Did you mean crelu"
     ):
         looks_linear(fc(), generator=torch_generator(0), kind="crelus")
-    with pytest.raises(Refused, match="model is 3, but must be"):
+    with pytest.raises(Refused, match="model is of type int, but must be"):
         looks_linear(3, generator=torch_generator(0))  # type: ignore[arg-type]
     with pytest.raises(Refused, match=r"generator is 3, but must be a torch\.Generator"):
         looks_linear(fc(), generator=3)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match=r"generator is None, but must be a torch\.Generator"):
+        looks_linear(fc(), generator=None)  # type: ignore[arg-type]
+
+
+def test_a_relu_may_be_called_by_keyword_and_a_forward_may_draw_numbers() -> None:
+    def noisy(net: nn.Module, x: Tensor) -> Tensor:
+        return net.fc(net.relu(input=x).mean((2, 3))) + 0 * torch.rand(1).double()
+
+    net = Calling(noisy).double()
+    state = torch.get_rng_state()
+    linear = looks_linear(net, generator=torch_generator(0))
+    assert torch.equal(torch.get_rng_state(), state)
+    with torch.random.fork_rng(devices=[]):
+        assert is_linear(linear, normal(3, 3, 8, 8), torch_generator(1))
 
 
 def test_departure_is_zero_for_linear_maps_and_known_for_a_rectifier() -> None:
@@ -387,5 +434,7 @@ def test_departure_is_zero_for_linear_maps_and_known_for_a_rectifier() -> None:
     assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
     with pytest.raises(Refused, match=r"example is of torch.int64, but must be a batch of floating"):
         departure_from_linear(net, torch.ones(3, dtype=torch.int64), torch_generator(0))
+    with pytest.raises(Refused, match=r"example is of torch.int64, but must be a batch of floating"):
+        is_linear(net, torch.ones(3, dtype=torch.int64), torch_generator(0))
     with pytest.raises(Refused, match="The model returns a tuple, but must return one tensor"):
         departure_from_linear(nn.LSTM(2, 2), torch.zeros(3, 2), torch_generator(0))

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.utils.parametrize import type_before_parametrizations
 from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused, one_of, require
@@ -24,6 +25,7 @@ from skiplab.ensembles.wide import wide_images
 
 BACKENDS = ("auto", "batched", "loop")
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+UNMAPPED = (nn.RNNBase, nn.MultiheadAttention)  # torch.vmap cannot map, or not differentiate, these
 
 
 class Ensemble:
@@ -252,7 +254,9 @@ def _kind(
 ) -> tuple[dict[str, tuple[type, str]], dict[str, tuple[torch.Size, torch.dtype, bool]]]:
     # Classes of all parts and what they say of themselves too: ReLU and tanh networks have equal shapes, and so have
     # convolutions of other strides or skips of other strengths, but one skeleton computes one of them.
-    parts = {name: (type(part), part.extra_repr()) for name, part in module.named_modules()}
+    parts = {
+        name: (type_before_parametrizations(part), part.extra_repr()) for name, part in module.named_modules()
+    }
     states = (*module.named_parameters(), *module.named_buffers())
     return parts, {name: (tensor.shape, tensor.dtype, tensor.requires_grad) for name, tensor in states}
 
@@ -265,7 +269,9 @@ def _fixed_state(module: nn.Module, layout: Layout) -> dict[str, Tensor]:
 def _choose(backend: str, skeleton: nn.Module, device: torch.device) -> str:
     if backend != "auto":
         return backend
-    return "loop" if _convolutional(skeleton) and device.type == "cpu" else "batched"
+    in_turn = any(isinstance(module, UNMAPPED) for module in skeleton.modules())
+    in_turn |= _convolutional(skeleton) and device.type == "cpu"
+    return "loop" if in_turn else "batched"
 
 
 def _convolutional(skeleton: nn.Module) -> bool:

@@ -9,6 +9,7 @@ returns or raises.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused, near, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
@@ -138,6 +140,10 @@ class Subject:
         A zero is added to every output and the loss differentiated in it, which works for any module, under
         vmap and in a loop.
         """
+        with torch.inference_mode(False):  # in a caller's inference mode all gradients would be 0
+            return self._activity_gradients(_usable(batch), layers)
+
+    def _activity_gradients(self, batch: Batch, layers: Sequence[str] | None) -> dict[str, Tensor]:
         shapes = self.activities(batch, layers)
         probes = {name: torch.zeros_like(x).requires_grad_() for name, x in shapes.items()}
         current: dict[str, Tensor] = {}
@@ -148,6 +154,13 @@ class Subject:
             return self.loss_of(model, batch)
 
         def add_probe(name: str, output: Tensor) -> Tensor:
+            # A checkpoint records nothing or, if it is not reentrant, has hooks on what autograd saves; what it
+            # computes again in the backward pass has neither our probes nor a member's state.
+            if not torch.is_grad_enabled() or torch._C._autograd._top_saved_tensors_default_hooks(False):
+                raise Refused(
+                    f"layer {name!r} runs inside gradient checkpointing, which hides activities from gradients; "
+                    "switch it off to measure them."
+                )
             return output + current[name]
 
         # Gradients are asked for even where the caller has switched them off.
@@ -191,6 +204,9 @@ class Subject:
         return loss
 
     def _named(self, layers: Sequence[str] | None) -> tuple[str, ...]:
+        require(
+            not isinstance(layers, str), f"layers is {layers!r}, but must be a list of names: [{layers!r}]."
+        )
         names = self.blocks if layers is None else tuple(dict.fromkeys(layers))
         require(len(names) > 0, "there is no layer to look at; name one of the network's modules in layers.")
         known = dict(self.module.named_modules())
@@ -282,10 +298,28 @@ def batch_size(batch: Batch) -> int:
 
 
 def call_on_input(model: nn.Module, batch: Batch) -> Any:
-    """What the model computes from the input part of a batch."""
+    """What the model computes from the input part of a batch, of which it gets a copy that it may change in place."""
     if isinstance(batch, Mapping):
-        return model(**{name: value for name, value in batch.items() if name not in LABEL_KEYS})
-    return model(batch[0]) if isinstance(batch, tuple | list) else model(batch)
+        return model(**_copies({name: value for name, value in batch.items() if name not in LABEL_KEYS}))
+    inputs = _copies(batch[0] if isinstance(batch, tuple | list) else batch)
+    try:
+        return model(inputs)
+    except TypeError as problem:
+        missing = re.search(r"forward\(\) missing .* required positional arguments?: (.*)", str(problem))
+        if missing is None:
+            raise
+        raise Refused(
+            f"the network takes {missing[1]} beside its first input; pass batches as dicts of all inputs by name."
+        ) from problem
+
+
+def _usable(batch: Batch) -> Batch:
+    """The batch with copies of tensors made in inference mode, which take no part in derivatives."""
+    return pytree.tree_map_only(Tensor, lambda x: x.clone() if x.is_inference() else x, batch)
+
+
+def _copies(inputs: Any) -> Any:
+    return pytree.tree_map_only(Tensor, torch.clone, inputs)
 
 
 def target_of(batch: Batch) -> Tensor:

@@ -8,13 +8,16 @@ from torch import nn
 
 
 def layer_names(module: nn.Module) -> tuple[str, ...]:
-    """Names of the modules that own parameters themselves, in the order they were registered."""
+    """Names of the modules that own parameters themselves, in the order they were registered.
+
+    A parametrised layer (weight norm, say) owns what its parametrisations are made of.
+    """
     names = [
-        name
+        name.split(".parametrizations.")[0]
         for name, part in module.named_modules()
         if name and any(True for _ in part.parameters(recurse=False))
     ]
-    return tuple(names)
+    return tuple(dict.fromkeys(names))
 
 
 def block_names(module: nn.Module) -> tuple[str, ...]:
@@ -33,7 +36,8 @@ def block_names(module: nn.Module) -> tuple[str, ...]:
         for name, part in module.named_modules()
         if name
         and not isinstance(part, containers)
-        and any(True for _ in part.children())
+        and ".parametrizations" not in name
+        and any(child != "parametrizations" for child, _ in part.named_children())
         and any(True for _ in part.parameters())
     }
     repeated = [(count, kind) for kind, count in Counter(composite.values()).items() if count > 1]

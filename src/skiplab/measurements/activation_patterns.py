@@ -1,6 +1,6 @@
 """Which rectifiers are active for which inputs (balduzzi2017, figures 3 and 4).
 
-A unit is *active* for an input if its output is positive. Of a layer's pattern, (inputs × units):
+A unit is *active* for an input if its output is positive; NaN is not. Of a layer's pattern, (inputs × units):
 
 - *activation*: the share of inputs for which a unit is active, averaged over units;
 - *coactivation*: the share of distinct pairs of inputs for which a unit is active for both, averaged over units; a
@@ -121,6 +121,7 @@ def activation_patterns(
     subject = Subject.of(target)
     names = _chosen(subject.module, layers)
     size = batch_size(batch)
+    require(size > 0, "the batch has no samples; pass at least one.")
     subject = evaluated(subject, batch, statistics)
     seen: dict[str, Tensor] = {}
 
@@ -142,10 +143,12 @@ def activation_patterns(
             raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
     for name, pattern in found.items():
         require(
-            pattern.ndim > 2 and pattern.shape[1] == size,
+            pattern.ndim > 1 and pattern.shape[1] == size,
             f"layer {name!r} returns {tuple(pattern.shape[1:])} for {size} samples; choose one with a sample a row.",
         )
-    return ActivationPatterns({name: pattern.flatten(2) for name, pattern in found.items()}, size)
+    return ActivationPatterns(
+        {name: pattern.reshape(*pattern.shape[:2], -1) for name, pattern in found.items()}, size
+    )
 
 
 def run_lengths(rows: Tensor) -> Tensor:
@@ -167,8 +170,9 @@ def _chosen(module: nn.Module, layers: Sequence[str] | None) -> tuple[str, ...]:
             "whose positive outputs count as active.",
         )
         return found
+    require(not isinstance(layers, str), f"layers is {layers!r}, but must be a list of names: [{layers!r}].")
     require(len(layers) > 0, "layers is empty; name a layer, or leave it out for all rectifiers.")
     for name in layers:
         if name not in known:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+            raise Refused(f"layer {name!r} does not exist in the network.{near(str(name), known)}")
     return tuple(dict.fromkeys(layers))

@@ -133,24 +133,35 @@ def acf(series: Tensor, lags: Sequence[int]) -> Tensor:
     Constant means that no value is further from the mean than n·ε of the largest value, ε being the spacing of
     floating-point numbers of the series' own type.
     """
-    values = series.double()
-    length = values.shape[-2]
-    largest = values.abs().amax((-2, -1))
-    centred = values - values.mean(-2, keepdim=True)
-    spread = centred.abs().amax((-2, -1))
+    deviations = centred(series)
+    length = deviations.shape[-2]
+    spread = deviations.abs().amax((-2, -1), keepdim=True)
     # Scaled, since squares of a vanishing gradient would be 0.
-    centred = centred / torch.where(spread > 0, spread, 1.0)[..., None, None]
-    total = centred.square().sum((-2, -1))
+    deviations = deviations / torch.where(spread > 0, spread, 1.0)
+    total = deviations.square().sum((-2, -1))
     # Lag by lag: for the few lags that are asked for, ten times faster than Fourier transforms.
-    products = [(centred[..., lag:, :] * centred[..., : length - lag, :]).sum((-2, -1)) for lag in lags]
-    found = torch.stack(products, -1) / total[..., None]
+    products = [(deviations[..., lag:, :] * deviations[..., : length - lag, :]).sum((-2, -1)) for lag in lags]
+    return torch.stack(products, -1) / total[..., None]
+
+
+def centred(series: Tensor, *, by_coordinate: bool = False) -> Tensor:
+    """Series of vectors (…, n, D) minus their mean, in float64; exactly 0 where they are constant up to rounding.
+
+    Constant is a whole series or, ``by_coordinate``, each of its D coordinates for itself.
+    """
+    values = series.double()
+    deviations = values - values.mean(-2, keepdim=True)
+    axes = -2 if by_coordinate else (-2, -1)
     rounding = torch.finfo(series.dtype).eps if series.is_floating_point() else 0.0
-    constant = spread <= length * rounding * largest
-    return torch.where(constant[..., None], torch.nan, found)
+    limit = values.shape[-2] * rounding * values.abs().amax(axes, keepdim=True)
+    return torch.where(deviations.abs().amax(axes, keepdim=True) <= limit, 0.0, deviations)
 
 
 def lags_of(lags: int | Sequence[int], length: int) -> tuple[int, ...]:
     """Lags 0 … ``lags`` for a number, as statsmodels counts, else those listed; refused if the series is short."""
+    require(
+        not isinstance(lags, str | float), f"lags is {lags!r}, but must be a whole number or a list of them."
+    )
     steps = tuple(range(lags + 1)) if isinstance(lags, int) else tuple(int(lag) for lag in lags)
     require(any(steps), f"lags is {lags}, but at lag 0 every series has 1; ask for 15, say.")
     require(

@@ -2,9 +2,10 @@
 
 Batch normalisation takes a mean and a variance from the whole batch, so in training mode every sample's output
 depends on every sample's input. Where a measurement asks how the network responds to each sample, the statistics
-must be the batch's and yet constants: a first pass in which only the normalisation layers are in training mode notes
-the mean and the (biased) variance that each of them sees, and the networks are then evaluated with those numbers in
-place of the running ones. Outputs are then those of training mode without dropout.
+must be the batch's and yet constants: a first pass notes the mean and the (biased) variance that each normalisation
+layer sees, and the networks are evaluated with those numbers in place of the running ones, in that pass already.
+Outputs are then those of training mode without dropout; a layer that holds its statistics fixed in training mode, a
+frozen one, takes the batch's too.
 
 A normalisation layer is any module with a buffer ``running_mean`` (and perhaps ``running_var``), be it torch's or a
 user's; ``InstanceNorm`` is left in evaluation mode, since its statistics are a sample's own.
@@ -55,10 +56,7 @@ def with_batch_statistics(subject: Subject, batch: Batch) -> Subject:
         call_on_input(model, batch)
         return dict(found)
 
-    with subject.borrowed(), _noted(layers, found), torch.no_grad():
-        # borrowed() puts the modes back, whatever happens here.
-        for layer in layers.values():
-            layer.training = True
+    with subject.borrowed(), _held(layers, found), torch.no_grad():
         noted = subject.map_models(run)
     # A layer that the pass does not call keeps what it has.
     fixed = {name: noted.get(name, tensor) for name, tensor in subject.fixed.items()}
@@ -71,7 +69,7 @@ def normalisation_layers(module: nn.Module) -> dict[str, nn.Module]:
     for name, part in module.named_modules():
         if isinstance(part, _InstanceNorm):
             continue
-        if isinstance(getattr(part, "running_mean", None), Tensor):
+        if "running_mean" in dict(part.named_buffers(recurse=False)):
             found[name] = part
         elif isinstance(part, _BatchNorm):
             raise Refused(
@@ -82,26 +80,29 @@ def normalisation_layers(module: nn.Module) -> dict[str, nn.Module]:
 
 
 @contextlib.contextmanager
-def _noted(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> Iterator[None]:
-    """Note the mean and variance of what each layer takes in ``found``, under the names of the buffers."""
+def _held(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> Iterator[None]:
+    """Have each layer use the mean and variance of what it takes, and note them under the names of the buffers."""
 
-    def hook_for(name: str) -> Callable[[nn.Module, Any], None]:
-        def hook(layer: nn.Module, args: Any) -> None:
+    def hook_for(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(layer: nn.Module, args: Any, kwargs: Any) -> None:
             prefix = f"{name}." if name else ""
             require(
                 f"{prefix}running_mean" not in found,
                 f"layer {name!r} is called more than once on this batch, with other statistics each time; "
                 'give each call its own layer or use statistics="running".',
             )
-            for buffer, value in _statistics(name, layer, args[0]).items():
+            x = next(value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+            for buffer, value in _statistics(name, layer, x).items():
                 found[prefix + buffer] = value
+                # Into the clone that map_models has put in the buffer's place.
+                getattr(layer, buffer).copy_(value)
 
         return hook
 
     handles = []
     try:
         for name, layer in layers.items():
-            handles.append(layer.register_forward_pre_hook(hook_for(name)))
+            handles.append(layer.register_forward_pre_hook(hook_for(name), with_kwargs=True))
         yield
     finally:
         for handle in handles:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from skiplab.checks import require
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
+from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batch_size, batches_of
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ def gradient_norms(
     names: tuple[str, ...] = ()
     samples = 0
     for batch in batches_of(batches):
+        require(batch_size(batch) > 0, "a batch has no samples; pass batches of at least one.")
         gradients = subject.activity_gradients(batch, layers)
         require(
             names in ((), tuple(gradients)), "the batches run different layers; name common ones in layers."

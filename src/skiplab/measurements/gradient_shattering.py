@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from skiplab.checks import at_least
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion
-from skiplab.measurements.autocorrelation import acf, lags_of
+from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 
@@ -43,7 +43,10 @@ class RelativeEffectiveRank:
 
 @dataclass(frozen=True)
 class GradientShattering:
-    """Gradients (E, B, D) of every member at every sample, and what they say; all summaries are in float64."""
+    """Gradients (E, B, D) of every member at every sample, and what they say; all summaries are in float64.
+
+    Gradients that differ by rounding only, as a linear network's do, count as the same for all samples.
+    """
 
     gradients: Tensor
 
@@ -53,8 +56,8 @@ class GradientShattering:
 
         So the mean of the diagonal is 1. NaN where the gradient is the same for all samples.
         """
-        centred = self._centred
-        return (centred @ centred.mT).abs() / self._variance[:, None, None]
+        rows = centred(self.gradients)
+        return (rows @ rows.mT).abs() / self._variance[:, None, None]
 
     @property
     def second_moment(self) -> Tensor:
@@ -94,7 +97,7 @@ class GradientShattering:
 
     @property
     def effective_rank(self) -> Tensor:
-        """tr(ΔᵀΔ) / ‖Δ‖₂², (E,), from 1 to the rank of Δ; 0 where all gradients have vanished."""
+        """tr(ΔᵀΔ) / ‖Δ‖₂², (E,), from 1 to the rank of Δ; 0 where all have vanished, NaN where any is not finite."""
         return effective_rank(self.gradients)
 
     def relative_effective_rank(self, generator: torch.Generator, draws: int = 20) -> RelativeEffectiveRank:
@@ -117,20 +120,17 @@ class GradientShattering:
     def coordinate_norm(self) -> Tensor:
         """Root mean square over coordinates d of ḡ_d / σ_d, (E,): the other reading of figure 5d.
 
-        Every coordinate has its own standard deviation over the samples here; those without any are left out.
+        Every coordinate has its own standard deviation over the samples here; those without any are left out, and
+        NaN is what remains if none has.
         """
-        rows = self.gradients.double()
-        ratio = rows.mean(1).square() / self._centred.square().mean(1)
-        return torch.where(ratio.isfinite(), ratio, torch.nan).nanmean(1).sqrt()
-
-    @property
-    def _centred(self) -> Tensor:
-        rows = self.gradients.double()
-        return rows - rows.mean(1, keepdim=True)
+        variance = centred(self.gradients, by_coordinate=True).square().mean(1)
+        ratio = self.gradients.double().mean(1).square() / variance
+        varies = variance != 0  # also where it is NaN, which must show in the mean
+        return (torch.where(varies, ratio, 0.0).sum(1) / varies.sum(1)).sqrt()
 
     @property
     def _variance(self) -> Tensor:
-        return self._centred.square().sum(2).mean(1)
+        return centred(self.gradients).square().sum(2).mean(1)
 
 
 def gradient_shattering(
@@ -153,23 +153,31 @@ def gradient_shattering(
     >>> found = gradient_shattering(model, x, statistics="batch")
     >>> found.autocorrelation(15), found.effective_rank
     """
-    subject = Subject.of(target, criterion=criterion)
-    quantity = quantity_of(outputs, subject.criterion)
-    subject = evaluated(subject, batch, statistics)
-    found = sample_gradients(subject, batch, quantity, wrt=wrt, samples_at_once=samples_at_once)
+    # In a caller's inference mode nothing would have a gradient, and all of them would be 0.
+    with torch.inference_mode(False):
+        subject = Subject.of(target, criterion=criterion)
+        quantity = quantity_of(outputs, subject.criterion)
+        subject = evaluated(subject, batch, statistics)
+        found = sample_gradients(subject, batch, quantity, wrt=wrt, samples_at_once=samples_at_once)
     return GradientShattering(found.flatten(2) if found.ndim > 2 else found[..., None])
 
 
 def effective_rank(matrices: Tensor) -> Tensor:
-    """tr(ΔᵀΔ) / ‖Δ‖₂² of matrices (…, rows, columns); 0 for a matrix of zeros (Vershynin 2012)."""
+    """tr(ΔᵀΔ) / ‖Δ‖₂² of matrices (…, rows, columns) (Vershynin 2012).
+
+    It is 0 for a matrix of zeros and NaN for one with an entry that is not finite.
+    """
     largest = matrices.abs().amax((-2, -1), keepdim=True).double()
-    scaled = matrices.double() / torch.where(largest > 0, largest, 1.0)
+    finite = largest.isfinite()
+    # LAPACK gives up on NaN, and with it on all matrices of a stack.
+    scaled = torch.where(finite, matrices.double() / torch.where(largest > 0, largest, 1.0), 0.0)
     wide = scaled.shape[-2] <= scaled.shape[-1]
     # The largest eigenvalue of the smaller Gram matrix is exact to rounding, and much cheaper than singular values.
     gram = scaled @ scaled.mT if wide else scaled.mT @ scaled
     top = torch.linalg.eigvalsh(gram)[..., -1]
     trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
-    return torch.where(largest[..., 0, 0] > 0, trace / top, 0.0)
+    ranks = torch.where(largest[..., 0, 0] > 0, trace / top, 0.0)
+    return torch.where(finite[..., 0, 0], ranks, torch.nan)
 
 
 def white_effective_rank(

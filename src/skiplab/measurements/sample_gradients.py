@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from numbers import Integral
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, at_least, near, one_of, require
+from skiplab.architectures.expected import whole_numbers
+from skiplab.checks import Refused, near, one_of, require
 from skiplab.ensembles import Subject
 from skiplab.ensembles.subject import LABEL_KEYS, Batch, Criterion, batch_size, call_on_input, target_of
 
@@ -27,9 +29,11 @@ def sample_gradients(
 ) -> Tensor:
     """Differentiate a quantity of every sample in its input or in the activity of layer ``wrt``: (E, B, …)."""
     size = batch_size(batch)
+    require(size > 0, "the batch has no samples; pass at least one.")
     length = size if samples_at_once is None else samples_at_once
-    at_least("samples_at_once", length, 1)
+    whole_numbers(samples_at_once=length)
     known = dict(subject.module.named_modules())
+    require(isinstance(wrt, str), f"wrt is {wrt!r}, but must be 'input' or the name of a layer.")
     if wrt != "input" and wrt not in known:
         raise Refused(f"layer {wrt!r} does not exist in the network.{near(wrt, ('input', *known))}")
     members = list(_one_by_one(subject))
@@ -50,12 +54,16 @@ def quantity_of(outputs: str | int, criterion: Criterion | None) -> Quantity:
     if isinstance(outputs, str):
         one_of("outputs", outputs, OUTPUTS)
         require(outputs != "loss" or criterion is not None, 'outputs="loss" needs a loss; pass criterion=….')
+    else:
+        choices = "the whole number of an output, " + " or ".join(map(repr, OUTPUTS))
+        require(isinstance(outputs, Integral), f"outputs is {outputs!r}, but must be {choices}.")
 
     def quantity(model: nn.Module, batch: Batch) -> Tensor:
         output, size = _first_tensor(call_on_input(model, batch)), batch_size(batch)
         require(
             output.ndim > 0 and len(output) == size,
-            f"the network returns {tuple(output.shape)} for {size} samples; measure one with a sample a row.",
+            f"the network returns {tuple(output.shape)} for {size} samples; measure one that takes and returns a "
+            "sample a row (a recurrent one with batch_first=True, say).",
         )
         if outputs == "loss":
             assert criterion is not None
@@ -84,7 +92,8 @@ def _in_input(subject: Subject, batch: Batch, scalar: Quantity) -> Tensor:
     inputs = x.expand(subject.size, *x.shape).clone().requires_grad_()
 
     def run(model: nn.Module, own: Tensor) -> Tensor:
-        value = scalar(model, _with_input(batch, own))
+        # A clone, which the network may change in place as it may not change a leaf.
+        value = scalar(model, _with_input(batch, own.clone()))
         # Inside the call, where the member's state is in the module: gradient checkpointing runs it again.
         return value if subject.batched else _gradient(value, own)
 

@@ -39,8 +39,8 @@ def is_linear(
     model: nn.Module, example: Tensor, generator: torch.Generator, *, tolerance: float | None = None
 ) -> bool:
     """Tell whether a network is linear up to a constant: its departure is within rounding, by default 1e4 eps."""
-    limit = ROUNDINGS * torch.finfo(example.dtype).eps if tolerance is None else tolerance
-    return departure_from_linear(model, example, generator) <= limit
+    departure = departure_from_linear(model, example, generator)
+    return departure <= (ROUNDINGS * torch.finfo(example.dtype).eps if tolerance is None else tolerance)
 
 
 def _departure(model: nn.Module, example: Tensor, generator: torch.Generator) -> float:

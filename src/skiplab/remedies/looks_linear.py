@@ -14,7 +14,16 @@ from skiplab.architectures.initialisers import WEIGHTED
 from skiplab.architectures.orthogonal import DeltaOrthogonal, mirror, mirrored, require_shape
 from skiplab.checks import one_of, require
 from skiplab.remedies.doubled_units import BatchNorm, Doubling, doubling
-from skiplab.remedies.tracing import free_name, is_relu, traced, with_live_dropout
+from skiplab.remedies.tracing import (
+    copied,
+    free_name,
+    is_relu,
+    name_of,
+    rectifies_inside,
+    refuse_rereading,
+    traced,
+    with_live_dropout,
+)
 
 KINDS = ("crelu", "prelu")
 
@@ -32,9 +41,9 @@ def looks_linear(
       ours). This works in any graph, such as a ReLU after a residual sum.
 
     With ``orthogonal`` every Linear layer is drawn orthonormal, every kernel zero but for an orthonormal centre tap,
-    and biases are 0 (DeltaOrthogonal). Without it W and the biases are the model's own; note that He's weights, right
-    for ReLUs, double the variance in each layer of a linear network. CReLU and PReLU modules that are there already
-    start the same way.
+    and biases are 0 (DeltaOrthogonal); other layers, such as transposed convolutions, keep their weights. Without it
+    W and the biases are the model's own; note that He's weights, right for ReLUs, double the variance in each layer
+    of a linear network. CReLU and PReLU modules that are there already start the same way.
 
     The copy has the model's mode, dtype and device, and its class too if its ReLUs are modules. Functional ReLUs
     make it a ``torch.fx.GraphModule`` with the same layer names, which has a class of its own, so that several of
@@ -46,10 +55,19 @@ def looks_linear(
     ``skiplab.remedies.linearity.is_linear`` tells.
     """
     one_of("kind", kind, KINDS)
-    require(isinstance(model, nn.Module), f"model is {model!r}, but must be a torch.nn.Module.")
+    require(
+        isinstance(model, nn.Module),
+        f"model is of type {type(model).__name__}, but must be a torch.nn.Module.",
+    )
+    require(
+        isinstance(generator, torch.Generator) or not orthogonal,
+        f"generator is {generator!r}, but must be a torch.Generator, such as "
+        "skiplab.randomness.torch_generator(seed) returns.",
+    )
     graph = traced(model, "looks_linear")
-    changed = copy.deepcopy(model)
+    changed = copied(model, "looks_linear")
     parts = dict(changed.named_modules(remove_duplicate=False))
+    _check_layers(graph, parts)
     plan = doubling(graph, parts, relus=kind == "crelu")
     relus = [node for node in graph.nodes if is_relu(node, parts)]
     require(
@@ -65,6 +83,20 @@ def looks_linear(
     return _rewritten(model, _swapped(changed, swaps), graph, rectifiers, plan)
 
 
+def _check_layers(graph: fx.Graph, parts: Mapping[str, nn.Module]) -> None:
+    """Refuse layers without a shape and ReLUs that cannot be replaced."""
+    for part in parts.values():
+        if isinstance(part, WEIGHTED):
+            require_shape(part)
+    for node in graph.nodes:
+        require(
+            node.op != "call_module" or is_relu(node, parts) or not rectifies_inside(parts[str(node.target)]),
+            f"The layer {name_of(node)} is torch's own and has a ReLU inside, which cannot be replaced there; write "
+            "the layer out with nn.ReLU.",
+        )
+    refuse_rereading(graph, parts, "looks_linear")
+
+
 def _drawn(
     changed: nn.Module, plan: Doubling, generator: torch.Generator | None
 ) -> dict[nn.Module, nn.Module]:
@@ -77,7 +109,6 @@ def _drawn(
             if isinstance(layer, nn.PReLU):
                 nn.init.ones_(layer.weight)
             continue
-        require_shape(layer)
         reads = name in plan.mirrored
         require(
             "weight" in layer._parameters or not (reads or generator),

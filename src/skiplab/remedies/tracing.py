@@ -47,17 +47,35 @@ class _Tracer(fx.Tracer):
 
 def traced(model: nn.Module, remedy: str) -> fx.Graph:
     """Return the graph of a module in evaluation mode, or refuse a module whose graph depends on its input."""
-    return _trace(copy.deepcopy(model).eval(), remedy)
+    return _trace(copied(model, remedy).eval(), remedy)
+
+
+def copied(model: nn.Module, remedy: str) -> nn.Module:
+    """Return a deep copy of a module, or refuse one that cannot be copied."""
+    try:
+        return copy.deepcopy(model)
+    except Exception as problem:  # whatever a user's module holds
+        raise Refused(
+            f"{type(model).__name__} cannot be copied ({_reason(problem)}), and {remedy} changes a copy; take out "
+            "what copy.deepcopy does not take, such as the weight that torch.nn.utils.weight_norm leaves behind "
+            "(torch.nn.utils.parametrizations.weight_norm leaves none)."
+        ) from problem
+
+
+def _reason(problem: Exception) -> str:
+    first = str(problem).strip().split("\n")[0].split(". ")[0].rstrip(".")
+    return f"{type(problem).__name__}: {first}"
 
 
 def _trace(model: nn.Module, remedy: str) -> fx.Graph:
     try:
-        return _Tracer().trace(model)
+        # A forward pass that draws numbers must leave the caller's stream where it is.
+        with torch.random.fork_rng(devices=[]):
+            return _Tracer().trace(model)
     except Exception as problem:  # whatever the user's forward does with a symbol in place of a tensor
-        reason = str(problem).strip().split("\n")[0].split(". ")[0].rstrip(".")
         raise Refused(
-            f"The forward pass of {type(model).__name__} cannot be traced ({type(problem).__name__}: {reason}), "
-            f"and {remedy} has to follow it; take what depends on the input's values or shape out of it."
+            f"The forward pass of {type(model).__name__} cannot be traced ({_reason(problem)}), and"
+            f" {remedy} has to follow it; take what depends on the input's values or shape out of it."
         ) from problem
 
 
@@ -68,6 +86,39 @@ def is_relu(node: fx.Node, parts: Mapping[str, nn.Module]) -> bool:
     if node.op == "call_function":
         return node.target in _FUNCTIONS
     return node.op == "call_method" and node.target in _METHODS
+
+
+def rectifies_inside(part: nn.Module) -> bool:
+    """Tell whether a layer of torch's own, which a trace does not enter, has a ReLU in it."""
+    if isinstance(part, nn.RNNBase):
+        return part.mode == "RNN_RELU"
+    return getattr(part, "nonlinearity", None) == "relu" or any(
+        type(inner) is nn.ReLU or getattr(inner, "activation", None) in _FUNCTIONS for inner in part.modules()
+    )
+
+
+def refuse_rereading(graph: fx.Graph, parts: Mapping[str, nn.Module], remedy: str) -> None:
+    """Refuse a ReLU that works in place and whose input is read again: what takes its place would be bypassed."""
+    passed: set[fx.Node] = set()
+    for node in graph.nodes:
+        passed.add(node)
+        if not (is_relu(node, parts) and _in_place(node, parts)):
+            continue
+        again = next((user for user in node.all_input_nodes[0].users if user not in passed), None)
+        if again is not None:
+            reader = "the output" if again.op == "output" else name_of(again)
+            raise Refused(
+                f"The ReLU {name_of(node)} works in place and {reader} reads its input again, which {remedy} cannot "
+                "follow; write y = relu(x) without inplace and read x or y, whichever is meant."
+            )
+
+
+def _in_place(node: fx.Node, parts: Mapping[str, nn.Module]) -> bool:
+    if node.op == "call_module":
+        return bool(parts[str(node.target)].inplace)
+    if node.target is F.relu:
+        return bool(node.kwargs.get("inplace", node.args[1] if len(node.args) > 1 else False))
+    return node.target in (F.relu_, torch.relu_, "relu_")
 
 
 def name_of(node: fx.Node) -> str:

@@ -156,11 +156,11 @@ def test_the_figure_has_five_columns(table: pd.DataFrame, settings: Settings) ->
     assert len(axes) == 2 * 5 + 1
     titles = [ax.get_title(loc="center") for ax in axes[:5]]
     assert titles == [
-        "1-layer feedforward",
-        "12-layer feedforward",
-        "10-layer resnet",
-        "Brown noise",
-        "White noise",
+        "1-layer\nfeedforward",
+        "12-layer\nfeedforward",
+        "10-layer\nresnet",
+        "Brown\nnoise",
+        "White\nnoise",
     ]
     drawn = axes[0].get_lines()[0].get_ydata()
     centred = drawn - drawn.mean()
