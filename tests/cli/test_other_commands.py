@@ -43,14 +43,15 @@ def test_show_an_unknown_study(counted: Cli) -> None:
     assert "Did you mean" in result.stderr
 
 
-def test_a_picture_is_drawn_as_wide_as_the_terminal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["figure.png", "figure.webp"])
+def test_a_picture_is_drawn_as_wide_as_the_terminal(tmp_path: Path, name: str) -> None:
     from PIL import Image
 
     picture = Image.new("RGB", (40, 20), (255, 0, 0))
     picture.paste((0, 0, 255), (0, 10, 40, 20))
-    picture.save(tmp_path / "figure.png")
+    picture.save(tmp_path / name, lossless=True)
     console = Console(file=io.StringIO(), width=40, force_terminal=True, color_system="truecolor")
-    draw(console, tmp_path / "figure.png")
+    draw(console, tmp_path / name)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.count("▀") == 40 * 10
     assert "38;2;255;0;0" in text.splitlines()[0]
@@ -75,7 +76,11 @@ def test_publish_and_what_is_shown_then(counted: Cli, tmp_path: Path) -> None:
     elsewhere = ("--store", str(tmp_path / "empty"))
     assert "published" in counted("list", *elsewhere).stdout
     assert json.loads(counted("check", "--json", *elsewhere).stdout)["counts"]["holds"] == 2
-    assert "published with skiplab" in counted("show", "toy2000/figure-1", *elsewhere).stdout
+    shown = counted("show", "toy2000/figure-1", *elsewhere).stdout
+    assert "published with skiplab" in shown
+    figure = tmp_path / "checkout/src/skiplab/published/studies/toy2000/figure-1/quick/figure.webp"
+    assert f"Figure: {figure}" in shown
+    assert figure.exists()
     counted("run", "toy2000/figure-1", "--executor", "serial", *elsewhere)
     assert set(counts(tmp_path / "marks").values()) == {1}
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from skiplab.figures import curves, style
 from skiplab.randomness import numpy_generator
@@ -353,6 +354,9 @@ def fabricate(folder: Path) -> tuple[Catalogue, dict[str, StudyRun], list[StudyR
             left_out=[{"part": HOSTILE, "remedy": HOSTILE}],
         ),
     }
+    Image.new("RGB", (1440, 600), "white").save(
+        runs["balduzzi2017/figure-1"].folder / "figure.webp", lossless=True
+    )
     others = [
         make_run(BIG, folder, name="quick-older", figure=False),
         make_run(BIG, folder, name="smoke", scale="smoke", figure=False),

@@ -147,6 +147,24 @@ def test_figures_have_words_and_a_missing_one_is_said(built: Path, fabricated: F
     assert "This run left no figure." in missing.text
 
 
+def test_a_published_picture_is_shown_and_offered(built: Path) -> None:
+    page = _page(built, "balduzzi2017/figure-1")
+    (image,) = page.images
+    assert image["src"] == "figure.webp"
+    assert "Figure 1 of Balduzzi et al. (2017), White and brown gradients" in str(image["alt"])
+    assert page.links.count("figure.webp") == 3  # the picture, its enlargement, the download
+    assert not {"figure.svg", "figure.png"} & set(page.links)
+
+
+def test_a_heavy_drawing_gives_way_to_its_bitmap(
+    fabricated: Fabricated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "LARGEST_SVG", 100)
+    page = _page(site.build(fabricated.catalogue, fabricated.runs, tmp_path / "out").parent, fabricated.big)
+    assert [image["src"] for image in page.images] == ["figure.png"]
+    assert "figure.svg" in page.links
+
+
 def test_what_was_not_run_says_how(built: Path) -> None:
     text = _squeezed(_page(built, "orhan2018/figure-7").text)
     assert "Not run yet" in text

@@ -5,12 +5,16 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from counted_studies import COUNT, counts
+from PIL import Image
 
 from skiplab.checks import Refused
-from skiplab.reproduction.publishing import publish_study
+from skiplab.randomness import numpy_generator
+from skiplab.reproduction import publishing
+from skiplab.reproduction.publishing import publish_study, write_picture
 from skiplab.reproduction.runner import Options, run_study, study_table
 from skiplab.reproduction.store import Store, published, read_json
 
@@ -22,7 +26,7 @@ def test_publishing_adds_trial_by_trial(tmp_path: Path, marks: Path) -> None:
     run_study(COUNT, one, options=SERIAL)
     count, folder = publish_study(COUNT, one, "quick")
     assert count == 6
-    assert sorted(path.name for path in folder.iterdir()) == ["figure.png", "run.json.gz"]
+    assert sorted(path.name for path in folder.iterdir()) == ["figure.webp", "run.json.gz"]
     stamps = {path: path.stat().st_mtime_ns for path in (published().root / "trials").rglob("*.parquet")}
     assert len(stamps) == 6
     # Another machine runs the paper's scale, of which six of seven trials are published already.
@@ -41,6 +45,41 @@ def test_a_published_table_is_made_again_from_its_trials(store: Store, marks: Pa
     publish_study(COUNT, store, "quick")
     (shipped,) = published().runs(COUNT.id)
     pd.testing.assert_frame_equal(study_table(COUNT, shipped), study_table(COUNT, run))
+
+
+def pixels(path: Path) -> np.ndarray:
+    with Image.open(path) as picture:
+        return np.asarray(picture.convert("RGB")).astype(int)
+
+
+def test_a_published_figure_has_the_pixels_that_the_run_drew(store: Store, marks: Path) -> None:
+    run = run_study(COUNT, store, options=SERIAL)
+    assert [path.name for path in run.pictures] == ["figure.svg", "figure.png"]
+    publish_study(COUNT, store, "quick")
+    (shipped,) = published().runs(COUNT.id)
+    assert shipped.pictures == [shipped.bitmap] == [shipped.folder / "figure.webp"]
+    np.testing.assert_array_equal(pixels(shipped.bitmap), pixels(run.folder / "figure.png"))
+
+
+def test_a_large_figure_has_256_colours_close_to_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ramp = np.linspace(0, 1, 300)[None, :, None] * np.array(
+        [250.0, 20.0, 90.0]
+    )  # a colour bar on white paper
+    drawn = np.full((200, 400, 3), 255, dtype=np.uint8)
+    drawn[90:100, 50:350] = ramp.round()
+    drawn[150:] -= numpy_generator(0, "grain").integers(0, 9, size=(50, 400, 3), dtype=np.uint8)
+    source, small, large = (tmp_path / name for name in ("figure.png", "small.webp", "large.webp"))
+    Image.fromarray(drawn).save(source)
+    write_picture(source, small)
+    np.testing.assert_array_equal(pixels(small), drawn)
+    monkeypatch.setattr(publishing, "FULL_COLOUR", small.stat().st_size - 1)
+    write_picture(source, large)
+    assert large.stat().st_size < small.stat().st_size
+    assert len(np.unique(pixels(large).reshape(-1, 3), axis=0)) <= 256
+    assert np.abs(pixels(large) - drawn).max() <= 8
+    assert (pixels(large)[:90] == 255).all()
 
 
 def test_a_run_takes_the_place_of_the_earlier_one(tmp_path: Path, marks: Path) -> None:

@@ -32,8 +32,8 @@ def show(
     runs = [run for run in runs_at_hand(Store(store), found.id) if run.scale != "smoke"]
     if runs:
         best = runs[0]
-        if figure and console.is_terminal:
-            draw(console, best.folder / "figure.png")
+        if figure and console.is_terminal and best.bitmap:
+            draw(console, best.bitmap)
         verdict_table(found, best, all_rows=True)
         where = "published with skiplab" if best.published else f"in {best.folder}"
         when = best.provenance["finished"].partition("+")[0].replace("T", " ")

@@ -37,7 +37,8 @@ def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> Non
     for key, change in run.deviations.items():
         change_text = f"Deviation: {key} = {change['used']} (declared {change['declared']})"
         console.print(escape(change_text), highlight=False)
-    console.print(f"Figure: {escape(str(run.folder / 'figure.png'))}", highlight=False, soft_wrap=True)
+    if run.bitmap:
+        console.print(f"Figure: {escape(str(run.bitmap))}", highlight=False, soft_wrap=True)
 
 
 def rows_table(rows: Sequence[dict[str, Any]]) -> Table:

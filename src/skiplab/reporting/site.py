@@ -27,7 +27,7 @@ from skiplab.reproduction.tables import write_table
 ASSETS = Path(__file__).parent / "assets"
 MARKER = ".skiplab-report"
 CSV_ROWS = 20_000  # a longer table is offered as Parquet only
-LARGEST_SVG = 1_500_000  # bytes; phones draw a PNG of the same figure faster
+LARGEST_SVG = 1_500_000  # bytes; phones draw a bitmap of the same figure faster
 BOARD = (
     "study", "claim", "condition", "headline", "verdict", "stale", "kind", "statistic", "low", "high", "unit",
     "margin", "paper_value", "p", "p_adjusted", "level", "runs", "scale", "text", "detail",
@@ -99,27 +99,29 @@ def _write_study(
     folder.mkdir(parents=True)
     files = _copy_files(study, run, folder) if run else []
     others = [each for each in all_runs if each.study == study.id and each != run]
-    drawn = next((name for name in ("figure.svg", "figure.png") if name in files), None)
-    if drawn == "figure.svg" and "figure.png" in files and (folder / drawn).stat().st_size > LARGEST_SVG:
-        drawn = "figure.png"
+    # Lines before pixels, but a heavy drawing after its bitmap.
+    pictures = sorted(run.pictures if run else [], key=_heavy)
     downloads = [{"name": name, "size": _size(folder / name)} for name in files]
     page = pages.study_page(study, paper, run, others)
     shape = _shape(folder / "figure.svg") if "figure.svg" in files else None
-    extra = {"figure": drawn, "shape": shape, "downloads": downloads, **neighbours}
-    _render(environment, "study.html", folder / "index.html", root="../../../", **page, **extra)
+    extra = {"figure": pictures[0].name if pictures else None, "shape": shape, "downloads": downloads}
+    _render(environment, "study.html", folder / "index.html", root="../../../", **page, **extra, **neighbours)
+
+
+def _heavy(picture: Path) -> bool:
+    return picture.suffix == ".svg" and picture.stat().st_size > LARGEST_SVG
 
 
 def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
     """Copy what a run left behind and add its table for download; return the names of what there is."""
-    for name in ("figure.svg", "figure.png"):
-        if (run.folder / name).is_file():
-            shutil.copyfile(run.folder / name, folder / name)
+    for picture in run.pictures:
+        shutil.copyfile(picture, folder / picture.name)
     (folder / "run.json").write_text(json.dumps(read_json(run.folder / "run.json"), indent=1))
     table = study_table(study, run)
     write_table(table, folder / "table.parquet")
     if len(table) <= CSV_ROWS:
         table.to_csv(folder / "table.csv", index=False)
-    order = ("figure.svg", "figure.png", "table.csv", "table.parquet", "run.json")
+    order = (*(picture.name for picture in run.pictures), "table.csv", "table.parquet", "run.json")
     return [name for name in order if (folder / name).exists()]
 
 

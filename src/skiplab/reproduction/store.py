@@ -5,7 +5,7 @@
     studies/PAPER/ITEM/RUN/{run.json, table.parquet, figure.png, figure.svg}
 
 A run's name is its scale, with a short hash behind it when settings were overridden. ``published/`` inside the
-package has the same layout and is read after the local store.
+package has the same layout, smaller (run.json.gz, figure.webp, no table), and is read after the local store.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PUBLISHED = Path(__file__).parent.parent / "published"
+# A run draws the first two; publishing makes the last from the second and keeps it alone.
+PICTURES = ("figure.svg", "figure.png", "figure.webp")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,16 @@ class StudyRun:
     def rank(self) -> tuple[int, bool, bool, str]:
         """Larger is shown first: larger scale, as declared, local before published, newest."""
         return SCALES.index(self.scale), not self.deviations, not self.published, self.provenance["finished"]
+
+    @property
+    def pictures(self) -> list[Path]:
+        """The files that show its figure, lines before pixels; none where it left no figure."""
+        return [self.folder / name for name in PICTURES if (self.folder / name).is_file()]
+
+    @property
+    def bitmap(self) -> Path | None:
+        """The picture made of pixels, which every viewer and Pillow can open."""
+        return next((path for path in self.pictures if path.suffix != ".svg"), None)
 
     def stale(self, versions: dict[str, int]) -> bool:
         """Whether a trial behind this run has a newer version by now."""
