@@ -258,7 +258,9 @@ def test_a_network_of_several_inputs_wants_them_by_name() -> None:
     assert Subject.of(net).outputs({"input1": X, "input2": X}).shape == (1, 7, 4)
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch has no rule for weight norm under vmap
+@pytest.mark.filterwarnings(
+    "ignore:There is a performance drop"
+)  # torch has no rule for weight norm under vmap
 def test_parametrised_layers_are_layers_like_others() -> None:
     from torch.nn.utils.parametrizations import weight_norm
 

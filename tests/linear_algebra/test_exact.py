@@ -44,6 +44,8 @@ def test_an_operator_that_is_not_symmetric_is_refused(generator):
     skew = torch.randn(5, 5, generator=generator, dtype=torch.float64)
     with pytest.raises(Refused, match="not symmetric"):
         dense_matrix(lambda v: v @ skew, 5)
+    with pytest.raises(Refused, match="use float64 products, or pass a symmetric one"):
+        dense_matrix(lambda v: v @ skew.float(), 5, dtype=torch.float32)
 
 
 def test_a_matrix_beyond_memory_is_refused_before_any_product(monkeypatch):

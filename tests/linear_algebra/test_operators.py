@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from skiplab.checks import Refused
-from skiplab.linear_algebra import probes
+from skiplab.linear_algebra import probes, require_symmetric
 from skiplab.linear_algebra.operators import apply, stderr
 from skiplab.randomness import torch_generator
 
@@ -51,3 +51,14 @@ def test_a_product_that_is_not_finite_is_refused():
 
 def test_one_sample_has_no_standard_error():
     assert stderr(torch.ones(3, 1)).isnan().all()
+
+
+def test_symmetry_is_required_of_what_matters(generator):
+    skew = torch.randn(2, 30, 30, generator=generator, dtype=torch.float64)
+    even = (skew + skew.mT) / 2
+    noise = 1e-3 * skew
+    require_symmetric(lambda v: v @ (even + noise), 30, lead=(2,))
+    require_symmetric(lambda v: 0 * v, 30, lead=(2,))
+    with pytest.raises(Refused, match="the operator is not symmetric: uᵀAv and vᵀAu differ"):
+        require_symmetric(lambda v: v @ (even + skew), 30, lead=(2,))
+    require_symmetric(lambda v: 1e-8 * v @ (even + skew), 30, lead=(2,), least=1e-3)

@@ -11,7 +11,8 @@ from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.hessian_product import HessianProduct
-from skiplab.measurements.hessian_spectrum import FRACTIONS, hessian_spectrum
+from skiplab.measurements.hessian_spectrum import hessian_spectrum
+from skiplab.measurements.spectrum_methods import FRACTIONS
 from skiplab.randomness import torch_generator
 
 pytestmark = [

@@ -238,6 +238,12 @@ CRITERIA: dict[str, tuple[Any, Tensor]] = {
     "sum of squares": (partial(F.mse_loss, reduction="sum"), normal(11, 3)),
     "logistic": (nn.BCEWithLogitsLoss(), (normal(11, 3) > 0).double()),
     "a function": (F.cross_entropy, Y),
+    "a function that ignores": (F.cross_entropy, torch.where(torch.arange(11) % 3 > 0, Y, -100)),
+    "a function with weights": (
+        partial(F.cross_entropy, weight=torch.tensor([1.0, 5.0, 0.2], dtype=torch.float64), ignore_index=1),
+        Y,
+    ),
+    "a batch all ignored": (nn.CrossEntropyLoss(), torch.where(torch.arange(11) > 1, Y, -100)),
 }
 
 
@@ -495,6 +501,26 @@ def test_members_that_branch_differently_are_told_apart() -> None:
         assert_equal(matrix(product)[index], dense_hessian(net, product.names, lambda model: CE(model(X), Y)))
 
 
+def test_weight_normalisation_has_the_hessian_of_its_formula() -> None:
+    """Autograd's own is wrong, since torch 2.13 takes ‖v‖ as constant in the second derivative."""
+    normed = nn.utils.parametrizations.weight_norm
+    net = seeded(lambda: nn.Sequential(normed(nn.Linear(4, 5)), nn.Tanh(), nn.Linear(5, 3)))
+
+    class Formula(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.b, self.g, self.v, self.w, self.c = map(nn.Parameter, net.parameters())
+
+        def forward(self, x: Tensor) -> Tensor:
+            rows = self.v * (self.g / self.v.norm(dim=1, keepdim=True))
+            return F.linear(torch.tanh(F.linear(x, rows, self.b)), self.w, self.c)
+
+    product = HessianProduct(net, (X, Y), criterion=CE)
+    expected = dense_hessian(Formula(), tuple("bgvwc"), lambda model: CE(model(X), Y))
+    assert_equal(matrix(product)[0], expected)
+    assert_equal(product.matrix()[0], expected)
+
+
 # Refusals --------------------------------------------------------------------------------------------------
 
 
@@ -513,6 +539,12 @@ class Overwriting(nn.Module):
 
 def frozen() -> nn.Module:
     return fully_connected().requires_grad_(False)
+
+
+def with_complex() -> nn.Module:
+    net = fully_connected()
+    net.phase = nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    return net
 
 
 REFUSED: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str]] = {
@@ -570,6 +602,23 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str]] = {
         "'encoder.bias' is frozen or a buffer",
     ),
     "no names": (fully_connected, {"criterion": CE, "parameters": []}, "no parameter was chosen"),
+    "one name": (
+        fully_connected,
+        {"criterion": CE, "parameters": "output.weight"},
+        "parameters is 'output.weight'; give a list of names",
+    ),
+    "complex": (
+        with_complex,
+        {"criterion": CE, "parameters": ["phase"]},
+        "the parameters are torch.complex64; curvature is measured in real ones",
+    ),
+    "complex among others": (with_complex, {"criterion": CE}, "mix .*; convert them to one, or choose some"),
+    "meta": (lambda: fully_connected().to("meta"), {"criterion": CE}, "on the meta device, without values"),
+    "no second derivative": (
+        fully_connected,
+        {"criterion": nn.MultiMarginLoss(p=2)},
+        "has no second derivative; use another .*multi_margin_loss",
+    ),
     "chunk": (fully_connected, {"criterion": CE, "chunk": 0}, "chunk is 0, but must be at least 1"),
     "detached": (
         fully_connected,
@@ -584,7 +633,12 @@ def test_refusals(name: str) -> None:
     build, settings, sentence = REFUSED[name]
     net = build().double() if name in ("in place", "frozen name") else build()
     with pytest.raises(Refused, match=sentence):
-        HessianProduct(net, (X, Y), **settings)
+        matrix(HessianProduct(net, (X, Y), **settings))
+
+
+def test_inference_mode_is_refused() -> None:
+    with torch.inference_mode(), pytest.raises(Refused, match=r"torch.inference_mode is on.*leave it"):
+        HessianProduct(fully_connected(), (X, Y), criterion=CE)
 
 
 @pytest.mark.parametrize("batches", [[], iter(())])
@@ -620,3 +674,12 @@ def test_vectors_of_the_wrong_shape_are_refused(shape: tuple[int, ...]) -> None:
     product = HessianProduct(fully_connected(), (X, Y), criterion=CE)
     with pytest.raises(Refused, match=r"vectors have shape .*, but must have \(1, k, 73\)"):
         product(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.complex64])
+def test_vectors_that_are_not_real_are_refused(dtype: torch.dtype) -> None:
+    product = HessianProduct(fully_connected(), (X, Y), criterion=CE)
+    with pytest.raises(Refused, match=f"vectors are {dtype}; give a tensor of real numbers"):
+        product(torch.ones(1, 1, product.dimension, dtype=dtype))
+    with pytest.raises(Refused, match="vectors are ndarray; give a tensor"):
+        product(torch.ones(1, 1, product.dimension).numpy())

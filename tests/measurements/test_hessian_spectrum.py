@@ -15,7 +15,8 @@ from skiplab.architectures.fully_connected import ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
-from skiplab.measurements.hessian_spectrum import FRACTIONS, HessianSpectrum, hessian_spectrum
+from skiplab.measurements.hessian_spectrum import HessianSpectrum, hessian_spectrum
+from skiplab.measurements.spectrum_methods import FRACTIONS
 from skiplab.randomness import torch_generator
 from skiplab.training import Plan, train
 
@@ -258,3 +259,121 @@ def test_wrong_arguments_are_refused(trained: tuple[Ensemble, Batch]) -> None:
         hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczos", deflate=9999)
     with pytest.raises(Refused, match=r"there was no batch"):
         hessian_spectrum(ensemble, [], criterion=CRITERION)
+    with pytest.raises(Refused, match=r"tolerance is nan, but must be at least 0"):
+        hessian_spectrum(ensemble, batch, criterion=CRITERION, tolerance=float("nan"))
+
+
+@pytest.mark.parametrize(("eigenvalues", "relative"), [([0.0] * 8, True), ([1e-3] * 4 + [1.0] * 4, False)])
+def test_probes_that_are_over_end_the_run_though_their_limits_stay_apart(
+    eigenvalues: list[float], relative: bool
+) -> None:
+    """Eigenvalues at ±t itself belong to neither side, and no further step can tell."""
+    model, loss = quadratic(torch.tensor(eigenvalues, dtype=torch.float64))
+    found = hessian_spectrum(
+        model, torch.zeros(1), loss_fn=loss, method="lanczos", steps=1, relative=relative
+    )
+    assert found.steps <= 3
+    assert not bool(found.resolved)
+    assert float(found.degenerate_low) <= 0.5 <= float(found.degenerate_high)
+
+
+def test_probes_in_parts_may_take_different_numbers_of_steps() -> None:
+    eigenvalues = torch.linspace(-1, 3, 300, dtype=torch.float64).pow(3)
+    model, loss = quadratic(eigenvalues)
+    settings: dict[str, Any] = {"loss_fn": loss, "method": "lanczos", "threshold": 0.5, "steps": 10}
+    room = 300 * 8 * (300 + 6)  # one probe at a time
+    exact = (eigenvalues.abs() < 0.5).double().mean()
+    taken = set()
+    for seed in range(5):
+        alone = hessian_spectrum(model, torch.zeros(1), **settings, tolerance=0.05, memory=room, seed=seed)
+        together = hessian_spectrum(model, torch.zeros(1), **settings, tolerance=0.05, seed=seed)
+        assert float(alone.degenerate_low) <= exact <= float(alone.degenerate_high)
+        assert alone.nodes.shape == (1, 10, alone.steps)
+        torch.testing.assert_close(alone.weights.sum(-1), torch.ones(1, 10, dtype=torch.float64))
+        taken.update(int((row > 0).sum()) for row in alone.weights[0])
+        torch.testing.assert_close(alone.largest, together.largest, rtol=0.02, atol=0)
+    assert len(taken) > 1
+
+
+def test_a_fraction_of_none_is_not_below_zero() -> None:
+    eigenvalues = torch.tensor([1.0] * 11 + [-1.0] * 14, dtype=torch.float64)
+    model, loss = quadratic(eigenvalues)
+    found = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method="exact")
+    assert found.degenerate.item() == 0
+
+
+def test_moments_need_no_room_for_the_steps_of_lanczos() -> None:
+    model, loss = quadratic(torch.linspace(-1, 3, 300, dtype=torch.float64))
+    settings: dict[str, Any] = {"loss_fn": loss, "memory": 300 * 8 * 40}
+    found = hessian_spectrum(model, torch.zeros(1), method="moments", **settings)
+    assert found.moments[0, 0].item() == pytest.approx(1, abs=0.2)
+    with pytest.raises(Refused, match="take at most 34 steps"):
+        hessian_spectrum(model, torch.zeros(1), method="lanczos", **settings)
+
+
+class Lopsided(torch.autograd.Function):
+    """a·b, whose derivative in a forgets that it depends on b."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+        a, b = ctx.saved_tensors
+        return g * b.detach(), g * a
+
+
+@pytest.mark.parametrize("method", ["exact", "lanczos", "moments"])
+def test_a_wrong_second_derivative_is_refused_by_every_method(method: str) -> None:
+    draw = torch_generator("lopsided")
+    net = nn.Sequential(nn.Linear(4, 5), nn.Linear(4, 5)).double()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=draw, dtype=torch.float64))
+
+    def loss(model: Any, x: Tensor) -> Tensor:
+        return torch.tanh(x @ Lopsided.apply(model[0].weight, model[1].weight).mT).sum()
+
+    x = torch.randn(9, 4, generator=draw, dtype=torch.float64)
+    with pytest.raises(Refused, match="the operator is not symmetric"):
+        hessian_spectrum(net, x, loss_fn=loss, method=method)
+
+
+@pytest.mark.parametrize("method", ["exact", "lanczos"])
+def test_a_float32_network_that_fits_its_data_is_measured(method: str) -> None:
+    """Its Hessian of 1e-4 and less is symmetric to some thousandths only, and rightly called degenerate."""
+    draw = torch_generator("fits")
+    labels = torch.arange(12) % 3
+    x = 4 * F.one_hot(labels, 3).float() + 0.3 * torch.randn(12, 3, generator=draw)
+    net = nn.Sequential(nn.Linear(3, 6), nn.GELU(), nn.Linear(6, 3))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=draw))
+    optimiser = torch.optim.Adam(net.parameters(), 0.02)
+    for _ in range(4000):
+        optimiser.zero_grad()
+        CRITERION(net(x), labels).backward()
+        optimiser.step()
+    found = hessian_spectrum(net, (x, labels), criterion=CRITERION, method=method)
+    assert float(found.largest) < 1e-3
+    assert float(found.degenerate) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("method", ["exact", "lanczos"])
+def test_batches_of_bare_tensors_reach_the_loss_one_by_one(method: str) -> None:
+    x = torch.randn(12, 4, generator=torch_generator("bare"), dtype=torch.float64)
+    net = nn.Linear(4, 1, bias=False).double()
+    seen: list[Any] = []
+
+    def loss(model: Any, batch: Tensor) -> Tensor:
+        seen.append(batch)
+        return model(batch).square().mean()
+
+    expected = torch.linalg.eigvalsh(2 * x.mT @ x / 12)
+    for batches in (x, iter(x.split([5, 7]))):
+        found = hessian_spectrum(net, batches, loss_fn=loss, method=method)
+        torch.testing.assert_close(found.largest, expected[-1:])
+        assert found.samples == 12
+    assert all(isinstance(batch, Tensor) for batch in seen)

@@ -101,3 +101,12 @@ def test_what_is_not_known_to_add_up_stays_apart() -> None:
     assert not can_be_merged(Subject.of(network(), criterion=usual), unlike)
     notes = [{"x": x, "labels": y, "note": "text"} for x, y in batches]
     assert not can_be_merged(Subject.of(network(), criterion=usual), notes)
+
+
+def test_a_criterion_with_a_weight_for_each_place_in_the_batch_keeps_its_batches() -> None:
+    criterion = nn.BCEWithLogitsLoss(weight=Z[:5, :1])
+    batches = list(zip(X.split(5), Z.split(5), strict=True))
+    product = HessianProduct(network(), batches, criterion=criterion)
+    assert len(product._parts) == 4
+    means = torch.stack([HessianProduct(network(), each, criterion=criterion).gradient() for each in batches])
+    torch.testing.assert_close(product.gradient(), means.mean(0))

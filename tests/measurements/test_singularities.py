@@ -199,6 +199,32 @@ def test_wrong_arguments_are_refused() -> None:
         singularities(net, (X, Y))["outptu"]
     with pytest.raises(Refused, match="responses are not finite"):
         singularities(net, (X * torch.inf, Y))
+    with pytest.raises(Refused, match="the batches hold no sample; pass a batch"):
+        singularities(net, (X[:0], Y[:0]))
+    with pytest.raises(Refused, match="on the meta device, without values"):
+        singularities(plain().to("meta"), (X, Y))
+    with pytest.raises(Refused, match=r"is torch\.complex64; weights must be real"):
+        singularities(nn.Linear(5, 3, dtype=torch.complex64), X.to(torch.complex64))
+
+
+def test_an_empty_batch_adds_nothing() -> None:
+    net = plain()
+    same(singularities(net, [(X[:0], Y[:0]), (X, Y)], criterion=nn.CrossEntropyLoss()),
+         singularities(net, (X, Y), criterion=nn.CrossEntropyLoss()), 0)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["weight_norm", "spectral_norm"])
+def test_parametrised_weights_are_those_the_network_uses(kind: str) -> None:
+    net = nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 3)).double()
+    getattr(nn.utils.parametrizations, kind)(net[0])
+    net.double().eval()
+    weight = net[0].weight.detach()
+    net.train()
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    found = singularities(net, (X, Y))
+    torch.testing.assert_close(found.layers[0].incoming[0], weight.norm(dim=1))
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
 
 
 def test_a_subject_and_float32_are_taken() -> None:
@@ -206,3 +232,22 @@ def test_a_subject_and_float32_are_taken() -> None:
     found = singularities(Subject.of(net), X.float())
     torch.testing.assert_close(found.norm, singularities(net, (X.float(), Y)).norm)
     assert found.norm.dtype == torch.float64
+
+
+def test_a_spectral_norm_in_training_mode_is_left_as_it_is() -> None:
+    from torch.nn.utils.parametrizations import spectral_norm
+
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        layers = [
+            nn.Conv2d(3, 4, 3),
+            nn.ReLU(),
+            spectral_norm(nn.Conv2d(4, 5, 3)),
+            nn.Flatten(),
+            nn.Linear(20, 2),
+        ]
+        net = nn.Sequential(*layers).double().train()
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    singularities(net, torch.ones(3, 3, 6, 6, dtype=torch.float64))
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, before[name]), name

@@ -60,7 +60,8 @@ def inputs_of(layer: WeightLayer) -> int:
 
 def unit_axis(layer: WeightLayer) -> int:
     """The axis of units in what a weight layer takes and gives, counted from the end."""
-    return -1 if isinstance(layer, nn.Linear) else 1 - layer.weight.ndim
+    # Not by the weight, which a parametrisation (spectral norm, say) would compute anew, changing its buffers.
+    return -1 if isinstance(layer, nn.Linear) else -1 - len(layer.kernel_size)
 
 
 def wiring(subject: Subject, batch: Batch) -> Wiring:
@@ -148,7 +149,8 @@ def _forward(subject: Subject, model: nn.Module, batch: Batch) -> None:
 
 def _first_member(subject: Subject) -> Subject:
     """The first member alone, with gradients in all its parameters, the frozen ones too."""
-    frozen = {name for name, _ in subject.module.named_parameters()} & set(subject.fixed)
+    frozen = {name for name, tensor in subject.module.named_parameters() if tensor.is_floating_point()}
+    frozen &= set(subject.fixed)
     state = subject.parameters | {name: subject.fixed[name] for name in frozen}
     return dataclasses.replace(
         subject,

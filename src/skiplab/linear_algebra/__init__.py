@@ -13,7 +13,7 @@ from skiplab.linear_algebra.extremes import Extremes, extreme_eigenvalues
 from skiplab.linear_algebra.lanczos import Tridiagonal, extend, join, lanczos
 from skiplab.linear_algebra.memory import Plan, available_bytes, lanczos_bytes, plan
 from skiplab.linear_algebra.moments import Moments, moments_of, stochastic_moments
-from skiplab.linear_algebra.operators import Product, probes
+from skiplab.linear_algebra.operators import Product, probes, require_symmetric
 from skiplab.linear_algebra.quadrature import Gauss, counting, gauss, interval_limits, mass_limits
 from skiplab.linear_algebra.traces import Traces, traces
 
@@ -47,6 +47,7 @@ __all__ = [
     "probes",
     "project_out",
     "require_room",
+    "require_symmetric",
     "spectral_density",
     "stochastic_moments",
     "traces",

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 
 from skiplab.checks import Refused, require
 from skiplab.ensembles import Subject
 from skiplab.ensembles.subject import Batch, call_on_input, target_of
-from skiplab.measurements.output_loss import output_loss
+from skiplab.measurements.output_loss import output_loss, refuse_missing
 from skiplab.measurements.recording import Unsupported
 
 
@@ -185,15 +186,32 @@ def explained(subject: Subject) -> Iterator[None]:
         stack.enter_context(torch.autocast(subject.device.type, enabled=False))
         # The other attention kernels have no second derivative.
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        stack.enter_context(_WrittenOut())
         try:
             yield
         except RuntimeError as error:
+            refuse_missing(error)
             if "inplace" in str(error) or "in-place" in str(error):
                 raise Refused(
                     "an in-place operation overwrites what second derivatives need; write it out of place, such as "
                     f"x = x + y for x += y or inplace=False (autograd: {str(error).splitlines()[0][:160]})."
                 ) from error
             raise
+
+
+class _WrittenOut(TorchFunctionMode):
+    """Weight normalisation in single operations: torch 2.13's own second derivative takes the norm as constant."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func is torch._weight_norm:
+            return _weight_norm(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    return v * (g / torch.norm_except_dim(v, 2, dim))
 
 
 def _gradients(

@@ -92,6 +92,10 @@ class HessianProduct:
         train_mode: bool = False,
         chunk: int | None = None,
     ) -> None:
+        require(
+            not torch.is_inference_mode_enabled(),
+            "torch.inference_mode is on, where no derivative exists; leave it, or use torch.no_grad.",
+        )
         subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
         self.kind = one_of("kind", kind, KINDS)
         if chunk is not None:
@@ -113,6 +117,9 @@ class HessianProduct:
         subject = replace(subject, parameters=_cloned(subject.parameters), fixed=_cloned(subject.fixed))
         given = list(batches_of(batches))
         self.samples = sum(batch_size(batch) for batch in given)
+        # A batch whose targets are all ignored adds nothing, but its own mean is 0/0.
+        weighted = zip(given, _weights(subject.criterion, given), strict=True)
+        given = [batch for batch, weight in weighted if weight != 0]
         self._losses = torch.zeros(self.size, dtype=self.dtype, device=self.device)
         self._gradient = torch.zeros(self.size, self.dimension, dtype=self.dtype, device=self.device)
         self._space = Workspace()
@@ -141,6 +148,11 @@ class HessianProduct:
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """Multiply k vectors for each member, (E, k, P) → (E, k, P)."""
+        require(
+            isinstance(vectors, Tensor) and vectors.is_floating_point(),
+            f"vectors are {vectors.dtype if isinstance(vectors, Tensor) else type(vectors).__name__}; "
+            "give a tensor of real numbers, say torch.float64.",
+        )
         require(
             vectors.ndim == 3 and vectors.shape[0] == self.size and vectors.shape[2] == self.dimension,
             f"vectors have shape {tuple(vectors.shape)}, but must have ({self.size}, k, {self.dimension}).",
@@ -191,13 +203,13 @@ class HessianProduct:
         if not can_be_merged(subject, batches):
             return batches
         one, pair = subject.members(slice(0, 1)), batches[:2]
-        if not all(mass(subject.criterion, batch) for batch in pair):
-            return batches  # targets that are all ignored have no mean
         shares = _weights(subject.criterion, pair)
         apart, other = (first_derivatives(one, batch, self.names)[1] for batch in pair)
-        if not _close(
-            shares[0] * apart + shares[1] * other, first_derivatives(one, joined(pair), self.names)[1]
-        ):
+        try:
+            both = first_derivatives(one, joined(pair), self.names)[1]
+        except RuntimeError:
+            return batches  # something has the length of a batch, such as the weights of a criterion
+        if not _close(shares[0] * apart + shares[1] * other, both):
             return batches
         alone, *_ = self._route(one, batches[0])
         times = max(1, self._budget(MERGED_BYTES, 8) // max(alone.nbytes(), 1))
@@ -315,6 +327,9 @@ def chosen_parameters(subject: Subject, parameters: Sequence[str] | None) -> tup
     """The parameters asked for, or all trainable ones, refused where second derivatives make no sense."""
     known = subject.parameters
     require(len(known) > 0, "the network has no trainable parameter; set requires_grad on some.")
+    require(
+        not isinstance(parameters, str), f"parameters is {parameters!r}; give a list of names, even of one."
+    )
     names = tuple(known) if parameters is None else tuple(dict.fromkeys(parameters))
     require(len(names) > 0, "no parameter was chosen; name some in parameters, or leave it out for all.")
     for name in names:
@@ -323,7 +338,18 @@ def chosen_parameters(subject: Subject, parameters: Sequence[str] | None) -> tup
         if name not in known:
             raise Refused(f"parameter {name!r} does not exist in the network.{near(name, known)}")
     kinds = sorted({str(known[name].dtype) for name in names})
-    require(len(kinds) == 1, f"the parameters mix {' and '.join(kinds)}; convert them to one.")
+    require(
+        len(kinds) == 1,
+        f"the parameters mix {' and '.join(kinds)}; convert them to one, or choose some in parameters.",
+    )
+    require(
+        not known[names[0]].is_complex(),
+        f"the parameters are {kinds[0]}; curvature is measured in real ones, so store their two parts instead.",
+    )
+    require(
+        not any(known[name].is_meta for name in names),
+        "the parameters are on the meta device, without values; load some first, say with to_empty.",
+    )
     require(
         known[names[0]].dtype in (torch.float32, torch.float64),
         f"the parameters are {kinds[0]}, too coarse for second derivatives; convert a copy with .float().",

@@ -22,22 +22,25 @@ import torch
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
+from skiplab.architectures.expected import whole_numbers
 from skiplab.checks import at_least, one_of, require
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
 from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters
-from skiplab.measurements.moment_mixture import fit_mixture
-from skiplab.measurements.outliers import Rest
-from skiplab.measurements.probe_noise import quantile, stderr, with_noise
-from skiplab.randomness import torch_generator
+from skiplab.measurements.spectrum_methods import (
+    FRACTIONS,
+    SHORT_STEPS,
+    Rule,
+    Settings,
+    by_moments,
+    exact,
+    lanczos,
+)
 
 METHODS = ("auto", "exact", "lanczos", "moments")
-FRACTIONS = ("degenerate", "negative", "positive")
 LARGEST_EXACT = 20_000
 # `auto` takes `exact` if the eigensolver needs less than this; its speed was measured on 2 cores and on an H200.
 EXACT_SECONDS, EXACT_RATE = 120.0, {"cpu": 2e10, "cuda": 2e12}
-# How far products of a precision may move a node, relative to the operator.
-ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-10}
 
 
 @dataclass(frozen=True)
@@ -75,36 +78,6 @@ class HessianSpectrum:
     samples: int
     steps: int
     blocks: dict[str, HessianSpectrum] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Settings:
-    threshold: float
-    relative: bool
-    probes: int
-    steps: int
-    max_steps: int
-    tolerance: float
-    deflate: int
-    seed: int
-    memory: int | None
-    tell: Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """What a method found for some members: the nodes, and the three fractions' values, errors and limits."""
-
-    threshold: Tensor
-    values: dict[str, Tensor]
-    errors: dict[str, Tensor]
-    lows: dict[str, Tensor]
-    highs: dict[str, Tensor]
-    resolved: Tensor
-    nodes: Tensor
-    weights: Tensor
-    moments: Tensor
-    steps: int
 
 
 def hessian_spectrum(
@@ -147,19 +120,17 @@ def hessian_spectrum(
         threshold > 0 and math.isfinite(threshold),
         f"threshold is {threshold}; give a positive number, say 1e-3.",
     )
-    for name, value in (("probes", probes), ("steps", steps), ("max_steps", max_steps)):
-        at_least(name, value, 1)
+    whole_numbers(probes=probes, steps=steps, max_steps=max_steps)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     given = list(batches_of(batches))
     names = chosen_parameters(subject, parameters)
     at_least("deflate", deflate, 0)
+    at_least("tolerance", tolerance, 0)
     require(
         deflate == 0 or method in ("lanczos", "moments"),
         f"deflate is {deflate}, but method {method!r} probes nothing or may not; choose 'lanczos' or 'moments'.",
     )
-    settings = _Settings(
-        threshold, relative, probes, steps, max_steps, tolerance, deflate, seed, memory, tell
-    )
+    settings = Settings(threshold, relative, probes, steps, max_steps, tolerance, deflate, seed, memory, tell)
     found = _spectrum(subject, given, names, kind, method, settings)
     if not blocks:
         return found
@@ -170,34 +141,36 @@ def hessian_spectrum(
 
 
 def _spectrum(
-    subject: Subject, batches: list[Batch], names: Sequence[str], kind: str, method: str, settings: _Settings
+    subject: Subject, batches: list[Batch], names: Sequence[str], kind: str, method: str, settings: Settings
 ) -> HessianSpectrum:
     dimension = sum(subject.parameters[name][0].numel() for name in names)
     device = subject.parameters[names[0]].device
     if method == "auto":
         method = "exact" if _exact_fits(dimension, subject.size, device) else "lanczos"
-    find = {"exact": _exact, "lanczos": _lanczos, "moments": _by_moments}[method]
+    find = {"exact": exact, "lanczos": lanczos, "moments": by_moments}[method]
     rules, samples = [], 0
     for members in _groups(method, subject.size, dimension, device, settings):
         part = subject.members(members)
-        product = HessianProduct(part, batches, kind=kind, parameters=names)
+        # An iterator: a list of bare tensors would count as one batch.
+        product = HessianProduct(part, iter(batches), kind=kind, parameters=names)
         samples = product.samples
         rules.append(find(product, members, settings))
     return _joined(method, rules, dimension, samples)
 
 
 def _groups(
-    method: str, size: int, dimension: int, device: torch.device, settings: _Settings
+    method: str, size: int, dimension: int, device: torch.device, settings: Settings
 ) -> Iterator[slice]:
     """Members at a time: one matrix fits more surely than all, Lanczos takes as many as its plan says."""
     if method == "exact":
         at_once = 1
     else:
+        steps = settings.max_steps if method == "lanczos" else SHORT_STEPS
         planned = la.plan(
             size,
             settings.probes,
             dimension,
-            min(settings.max_steps, dimension),
+            min(steps, dimension),
             budget=settings.memory,
             device=device,
         )
@@ -214,145 +187,7 @@ def _exact_fits(dimension: int, members: int, device: torch.device) -> bool:
     return dimension <= LARGEST_EXACT and seconds < EXACT_SECONDS and fits
 
 
-# The three methods ---------------------------------------------------------------------------------------
-
-
-def _exact(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
-    eigenvalues = la.matrix_eigenvalues(product.matrix())
-    t = _threshold(eigenvalues.abs().amax(-1), settings)
-    values = {
-        "negative": (eigenvalues < -t[:, None]).double().mean(-1),
-        "positive": (eigenvalues > t[:, None]).double().mean(-1),
-    }
-    values["degenerate"] = 1 - values["negative"] - values["positive"]
-    zero = {name: torch.zeros_like(t) for name in FRACTIONS}
-    weights = torch.full_like(eigenvalues, 1 / product.dimension)
-    powers = torch.stack([eigenvalues.pow(j).mean(-1) for j in range(1, 5)], -1)
-    true = torch.ones_like(t, dtype=torch.bool)
-    nodes = eigenvalues[:, None]
-    return _Rule(t, values, zero, values, values, true, nodes, weights[:, None], powers, product.dimension)
-
-
-def _lanczos(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
-    most = min(settings.max_steps, product.dimension - settings.deflate)
-    rest = _without_outliers(product, members, settings)
-    planned = la.plan(
-        product.size, settings.probes, product.dimension, most, budget=settings.memory, device=product.device
-    )
-    parts = []
-    for _, columns in planned.slices():
-        state = la.lanczos(rest.product, rest.start[:, columns], min(settings.steps, most), keep_basis=True)
-        while state.steps < most and not bool(_is_tight(state, rest, settings).all()):
-            state = la.extend(state, rest.product, min(state.steps, most - state.steps))
-        parts.append(state.without_basis())
-    tridiagonal = la.join(parts)
-    rule = la.gauss(tridiagonal)
-    t = _threshold(rest.largest(rule), settings)
-    (left_low, left_high), (right_low, right_high) = rest.limits(tridiagonal, t)
-    limits = {
-        "negative": (left_low, left_high),
-        "positive": (1 - right_high, 1 - right_low),
-        "degenerate": ((right_low - left_high).clamp(0, 1), (right_high - left_low).clamp(0, 1)),
-    }
-    middles = {name: (low + high) / 2 for name, (low, high) in limits.items()}
-    middles["degenerate"] = 1 - middles["negative"] - middles["positive"]
-    lows, highs = {}, {}
-    for name, (low, high) in limits.items():
-        lows[name], highs[name] = with_noise(low, high, product.dimension)
-    gaps = torch.maximum((left_high - left_low).mean(-1), (right_high - right_low).mean(-1))
-    nodes, weights = rest.joined(rule)
-    powers = torch.stack([(weights * nodes.pow(j)).sum(-1).mean(-1) for j in range(1, 5)], -1)
-    return _Rule(
-        t,
-        {name: middle.mean(-1) for name, middle in middles.items()},
-        {name: stderr(middle, product.dimension) for name, middle in middles.items()},
-        lows,
-        highs,
-        gaps <= settings.tolerance,
-        nodes,
-        weights,
-        powers,
-        tridiagonal.steps,
-    )
-
-
-def _by_moments(product: HessianProduct, members: slice, settings: _Settings) -> _Rule:
-    rest = _without_outliers(product, members, settings)
-    found = la.moments_of(rest.product, rest.start).samples
-    # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
-    steps = min(30, product.dimension - settings.deflate)
-    short = la.gauss(la.lanczos(rest.product, rest.start[:, :1], steps))
-    t = _threshold(rest.largest(short), settings)
-    sums = torch.stack([rest.values.pow(j).sum(-1) for j in range(1, 5)], -1) / product.dimension
-    every = sums[:, None] + rest.share * found
-
-    def fractions(moments: Tensor, point: float) -> list[float]:
-        mixture = fit_mixture(moments.tolist())
-        negative, positive = mixture.below(-point), mixture.above(point)
-        return [1 - negative - positive, negative, positive]
-
-    values, errors = [], []
-    for samples, point in zip(every, t.tolist(), strict=True):
-        values.append(fractions(samples.mean(0), point))
-        # Jackknife: the fit is not linear in the moments, so their standard errors do not carry over.
-        left_out = (
-            [(samples.sum(0) - each) / (len(samples) - 1) for each in samples] if len(samples) > 1 else []
-        )
-        fits = torch.tensor([fractions(each, point) for each in left_out], dtype=torch.float64)
-        spread = (len(fits) - 1) / len(fits) * (fits - fits.mean(0)).square().sum(0) if left_out else None
-        errors.append(spread.sqrt().tolist() if spread is not None else [math.nan] * 3)
-    value = torch.tensor(values, dtype=torch.float64, device=t.device).unbind(-1)
-    error = torch.tensor(errors, dtype=torch.float64, device=t.device).unbind(-1)
-    half = [quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
-    nodes, weights = rest.joined(short)
-    return _Rule(
-        t,
-        dict(zip(FRACTIONS, value, strict=True)),
-        dict(zip(FRACTIONS, error, strict=True)),
-        {name: (v - h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
-        {name: (v + h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
-        torch.zeros_like(t, dtype=torch.bool),
-        nodes,
-        weights,
-        every.mean(1),
-        2,
-    )
-
-
-# What they share -----------------------------------------------------------------------------------------
-
-
-def _start(product: HessianProduct, members: slice, settings: _Settings) -> Tensor:
-    """Probes of each member from its own place in the ensemble, so that grouping changes nothing."""
-    each = [
-        la.probes((), settings.probes, product.dimension, torch_generator(settings.seed, "probes", member))
-        for member in range(members.start, members.stop)
-    ]
-    return torch.stack(each).to(product.device, product.dtype)
-
-
-def _threshold(largest: Tensor, settings: _Settings) -> Tensor:
-    if not settings.relative:
-        return torch.full_like(largest, settings.threshold, dtype=torch.float64)
-    return settings.threshold * largest.double()
-
-
-def _is_tight(state: la.Tridiagonal, rest: Rest, settings: _Settings) -> Tensor:
-    """Whether the limits at ±t are closer than the tolerance, for each member."""
-    t = _threshold(rest.largest(la.gauss(state)), settings)
-    gaps = [(high - low).mean(-1) for low, high in rest.limits(state, t)]
-    return torch.maximum(*gaps) <= settings.tolerance
-
-
-def _without_outliers(product: HessianProduct, members: slice, settings: _Settings) -> Rest:
-    start = _start(product, members, settings)
-    if not settings.deflate:
-        return Rest.all_of(product, start, ROUNDING[product.dtype])
-    draw = torch_generator(settings.seed, "outliers", members.start)
-    return Rest.without_outliers(product, start, ROUNDING[product.dtype], settings.deflate, draw)
-
-
-def _joined(method: str, rules: list[_Rule], dimension: int, samples: int) -> HessianSpectrum:
+def _joined(method: str, rules: list[Rule], dimension: int, samples: int) -> HessianSpectrum:
     """Put the groups of members together."""
     steps = max(rule.nodes.shape[-1] for rule in rules)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from skiplab.checks import Refused
 from skiplab.ensembles.subject import Batch, Criterion, batch_size, target_of
@@ -36,9 +37,14 @@ class OutputLoss:
             return None
         lanes, members = len(directions), len(self._output)
         blocks = directions.split(members)
-        found = [
-            torch.autograd.grad(self._gradient, self._output, each, retain_graph=True)[0] for each in blocks
-        ]
+        try:
+            found = [
+                torch.autograd.grad(self._gradient, self._output, each, retain_graph=True)[0]
+                for each in blocks
+            ]
+        except RuntimeError as error:
+            refuse_missing(error)
+            raise
         return torch.cat(found) if lanes > members else found[0]
 
 
@@ -70,10 +76,19 @@ def output_loss(criterion: Criterion, output: Tensor, target: Tensor) -> OutputL
     return OutputLoss(criterion, output, target)
 
 
+def refuse_missing(error: RuntimeError) -> None:
+    """Say in one sentence that autograd has no second derivative of something, if that is what it says."""
+    line = str(error).splitlines()[0][:160]
+    if "is not implemented" in line:
+        raise Refused(
+            "an operation of the network or the loss has no second derivative; use another "
+            f"(autograd: {line})."
+        ) from error
+
+
 def reduction(criterion: Criterion | None) -> str:
     """How a criterion puts samples together: its own word, or that of the function it was made from."""
-    given = criterion.keywords if isinstance(criterion, partial) else {}
-    return str(given.get("reduction", getattr(criterion, "reduction", "mean")))
+    return str(_setting(criterion, "reduction", "mean"))
 
 
 def mass(criterion: Criterion | None, batch: Batch) -> float:
@@ -87,12 +102,25 @@ def mass(criterion: Criterion | None, batch: Batch) -> float:
     target: Any = target_of(batch)
     if not isinstance(target, Tensor) or reduction(criterion) == "batchmean":
         return batch_size(batch)
-    if isinstance(criterion, nn.CrossEntropyLoss | nn.NLLLoss) and not target.is_floating_point():
-        counts = target != criterion.ignore_index
-        if criterion.weight is None:
-            return float(counts.sum())
-        return float(criterion.weight[target[counts]].sum())
+    if _of_classes(criterion) and not target.is_floating_point():
+        counts = target != _setting(criterion, "ignore_index", -100)
+        weight = _setting(criterion, "weight", None)
+        return float(counts.sum() if weight is None else weight[target[counts]].sum())
     return target.numel()
+
+
+def _of_classes(criterion: Criterion) -> bool:
+    """Whether it is the cross-entropy or its second half, as a module or as a function."""
+    function = criterion.func if isinstance(criterion, partial) else criterion
+    is_module = isinstance(function, nn.CrossEntropyLoss | nn.NLLLoss)
+    return is_module or function in (F.cross_entropy, F.nll_loss)
+
+
+def _setting(criterion: Criterion | None, name: str, default: Any) -> Any:
+    """A criterion's own setting, or one given to the function it was made from."""
+    if isinstance(criterion, partial):
+        return criterion.keywords.get(name, getattr(criterion.func, name, default))
+    return getattr(criterion, name, default)
 
 
 def require_likelihood(criterion: Criterion | None) -> None:

@@ -158,12 +158,22 @@ def singularities(
     at_least("top", top, 1)
     known = weight_layers(subject.module)
     parts = _chosen(subject.module, known, layers)
+    for name, tensor in subject.parameters.items():
+        require(not tensor.is_meta, f"{name!r} is on the meta device, without values; load some first.")
+        require(
+            not tensor.is_complex(),
+            f"{name!r} is {tensor.dtype}; weights must be real here, so store its two parts instead.",
+        )
     has_loss = subject.criterion is not None or subject.loss_fn is not None
     tallies: dict[str, _Tally] = {}
     wired: Wiring | None = None
     taps: dict[str, tuple[str, str]] = {}
     samples = 0
     for batch in batches_of(batches):
+        size = batch_size(batch)
+        if not size:
+            continue
+        samples += size
         if wired is None:
             wired = wiring(subject, batch)
             names = _called(wired, list(parts) if layers is not None else None)
@@ -177,8 +187,8 @@ def singularities(
             for name, gradient in subject.activity_gradients(batch, list(taps)).items():
                 if name in tallies:  # further calls of a layer carry a number and are left out
                     tallies[name].feel(_responses(gradient, parts[name], tallies[name].units, "output"))
-        samples += batch_size(batch)
-    assert wired is not None
+    if wired is None:
+        raise Refused("the batches hold no sample; pass a batch with at least one.")
     weights = _weights(subject)
     found = []
     for name, tally in tallies.items():
@@ -301,14 +311,14 @@ def _responses(values: Tensor, layer: WeightLayer, units: int, side: str) -> Ten
 
 
 def _weights(subject: Subject) -> dict[str, Tensor]:
-    """The weights of every weight layer, (E, units, …); tied ones are stored under their first name."""
-    first = {id(tensor): name for name, tensor in reversed([*subject.module.named_parameters()])}
-    state = subject.parameters | subject.fixed
-    found = {}
-    for name, part in weight_layers(subject.module).items():
-        own = f"{name}.weight" if name else "weight"
-        found[name] = state[first.get(id(part.weight), own)]
-    return found
+    """The weights of every weight layer as the network uses them, (E, units, …), parametrised or not."""
+
+    def run(model: nn.Module) -> dict[str, Tensor]:
+        return {name: part.weight.detach() for name, part in weight_layers(model).items()}
+
+    # Borrowed: a parametrisation may write buffers when its weight is read, as the spectral norm does in training.
+    with subject.borrowed(), torch.no_grad():
+        return dict(subject.map_models(run))
 
 
 def _outgoing(weight: Tensor, layer: WeightLayer, units: int) -> Tensor:
