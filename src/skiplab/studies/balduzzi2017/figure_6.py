@@ -216,7 +216,7 @@ STUDY = Study(
             "test accuracy",
         ),
     ),
-    cost={"quick": 140, "paper": 16000},
+    cost={"quick": 140, "paper": 28000},
     paper_device="one H200",
     described=(
         "ReLU and CReLU networks do steadily worse with depth, and ReLU falls below the 40 % of a linear "
