@@ -8,7 +8,7 @@
 - ``loader``: the same with the samples in batches of 500, as networks of this size are trained. PyHessian computes
   the passes through the network anew for every product and batch; we keep them and put batches together.
 
-Peers are optional: ``pip install pyhessian curvlinops-for-pytorch``; hessian-eigenthings is not on PyPI.
+Peers are optional: ``pip install --pre pyhessian curvlinops-for-pytorch hessian-eigenthings``.
 """
 
 from __future__ import annotations
@@ -130,16 +130,14 @@ def _curvlinops(model: Any, criterion: Any, batches: list[Any], size: Size) -> C
 
 
 def _eigenthings(model: Any, criterion: Any, batches: list[Any], size: Size) -> Callable[[], object]:
-    from hessian_eigenthings.hvp_operator import HVPOperator  # type: ignore[import-not-found]
-
-    operator = HVPOperator(model, batches, criterion, use_gpu=batches[0][0].is_cuda)
+    from hessian_eigenthings import (  # type: ignore[import-not-found]
+        HessianOperator,
+        spectral_density,
+        supervised_loss,
+    )
 
     def run() -> object:
-        import torch
-
-        vector = torch.ones(operator.size[0])
-        for _ in range(size.probes * size.steps):
-            product = operator.apply(vector)
-        return product
+        operator = HessianOperator(model, batches, supervised_loss(criterion))
+        return spectral_density(operator, num_runs=size.probes, lanczos_steps=size.steps, seed=0)
 
     return run
