@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Integral
 
 
 class SkiplabError(Exception):
@@ -44,6 +45,18 @@ def at_least(what: str, value: float, least: float) -> None:
     """Refuse a number below its least sensible value."""
     if not value >= least:
         raise Refused(f"{what} is {value}, but must be at least {least}.")
+
+
+def whole_numbers(**sizes: int) -> None:
+    """Refuse a size that is not a whole number of at least 1."""
+    for name, value in sizes.items():
+        right = isinstance(value, Integral) and value >= 1
+        require(right, f"{name} is {value!r}, but must be a whole number of at least 1.")
+
+
+def listed(what: str, names: object) -> None:
+    """Refuse one name where a list of names is asked for, which would be read letter by letter."""
+    require(not isinstance(names, str), f"{what} is {names!r}, but must be a list of names: [{names!r}].")
 
 
 def require(condition: bool, sentence: str) -> None:

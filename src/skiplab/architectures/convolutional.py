@@ -12,8 +12,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from skiplab.architectures.expected import images, never_falling, whole_numbers
+from skiplab.architectures.expected import images, never_falling
 from skiplab.architectures.initialisers import Initialiser, undrawn
+from skiplab.checks import whole_numbers
 from skiplab.shapes import Images, Rows
 
 MakeStem = Callable[[int, int], nn.Module]  # from channels and filters

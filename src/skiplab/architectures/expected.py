@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 
 from torch import Tensor
 
-from skiplab.checks import require
-
-
-def whole_numbers(**sizes: int) -> None:
-    """Refuse a size that is not a whole number of at least 1."""
-    for name, value in sizes.items():
-        right = isinstance(value, Integral) and value >= 1
-        require(right, f"{name} is {value!r}, but must be a whole number of at least 1.")
+from skiplab.checks import require, whole_numbers
 
 
 def rows(x: Tensor, features: int, *, flat: bool = False) -> Tensor:

@@ -13,10 +13,10 @@ from typing import TypedDict, Unpack
 import torch
 from torch import nn
 
-from skiplab.architectures.expected import rows, whole_numbers
+from skiplab.architectures.expected import rows
 from skiplab.architectures.initialisers import GLOROT, Initialiser, undrawn
 from skiplab.architectures.skip_matrices import IDENTITY, Folded, SkipMatrix, skip_connections
-from skiplab.checks import one_of, require
+from skiplab.checks import one_of, require, whole_numbers
 from skiplab.shapes import Rows
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "linear": nn.Identity}

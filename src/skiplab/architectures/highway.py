@@ -10,10 +10,9 @@ import math
 import torch
 from torch import nn
 
-from skiplab.architectures.expected import whole_numbers
 from skiplab.architectures.initialisers import Initialiser, undrawn
 from skiplab.architectures.rescaled import HE_INIT, NORMALISATIONS, EqualWidthNet, RescaledModule
-from skiplab.checks import one_of, require
+from skiplab.checks import one_of, require, whole_numbers
 from skiplab.shapes import Rows
 
 

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from skiplab.architectures.expected import rows, whole_numbers
+from skiplab.architectures.expected import rows
 from skiplab.architectures.initialisers import GLOROT, Initialiser, undrawn
-from skiplab.checks import require
+from skiplab.checks import require, whole_numbers
 from skiplab.shapes import Rows
 
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from skiplab.architectures.expected import rows, whole_numbers
+from skiplab.architectures.expected import rows
 from skiplab.architectures.initialisers import He, Initialiser, standard_normal, undrawn
-from skiplab.checks import one_of, require
+from skiplab.checks import one_of, require, whole_numbers
 from skiplab.shapes import Rows
 
 HE_INIT = He()

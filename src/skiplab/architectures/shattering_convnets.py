@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from skiplab.architectures.convolutional import conv3x3
-from skiplab.architectures.expected import images, whole_numbers
+from skiplab.architectures.expected import images
 from skiplab.architectures.initialisers import He, Initialiser, undrawn
-from skiplab.checks import require
+from skiplab.checks import require, whole_numbers
 from skiplab.shapes import Images, Rows
 
 HE_INIT = He()

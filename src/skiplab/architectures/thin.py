@@ -23,9 +23,9 @@ from torch import nn
 from skiplab.architectures.activations import CReLU
 from skiplab.architectures.checkpointing import checkpointed
 from skiplab.architectures.convolutional import IdentityShortcut, conv3x3
-from skiplab.architectures.expected import images, never_falling, whole_numbers
+from skiplab.architectures.expected import images, never_falling
 from skiplab.architectures.initialisers import He, Initialiser, undrawn
-from skiplab.checks import one_of, require
+from skiplab.checks import one_of, require, whole_numbers
 from skiplab.shapes import Images, Rows
 
 HE_INIT = He()

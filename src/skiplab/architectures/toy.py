@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from skiplab.architectures.expected import rows, whole_numbers
+from skiplab.architectures.expected import rows
 from skiplab.architectures.initialisers import undrawn
-from skiplab.checks import require
+from skiplab.checks import require, whole_numbers
 from skiplab.shapes import Rows
 
 WIDTH = 2

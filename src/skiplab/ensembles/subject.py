@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
-from skiplab.checks import Refused, near, require
+from skiplab.checks import Refused, listed, near, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
 from skiplab.ensembles.tracing import block_names, layer_names
 
@@ -204,9 +204,7 @@ class Subject:
         return loss
 
     def _named(self, layers: Sequence[str] | None) -> tuple[str, ...]:
-        require(
-            not isinstance(layers, str), f"layers is {layers!r}, but must be a list of names: [{layers!r}]."
-        )
+        listed("layers", layers)
         names = self.blocks if layers is None else tuple(dict.fromkeys(layers))
         require(len(names) > 0, "there is no layer to look at; name one of the network's modules in layers.")
         known = dict(self.module.named_modules())

@@ -23,7 +23,7 @@ from torch._C._functorch import is_batchedtensor
 from torch.overrides import TorchFunctionMode
 
 Dims = Sequence[int | None]
-CONVOLVE: Callable[..., Tensor] = torch.conv2d
+CONVOLVE: Callable[..., Tensor] = torch.conv2d  # of any arguments: torch types each way to pad by itself
 MOST = 64  # channels of a member, beyond which cuDNN takes the groups one by one
 
 
@@ -183,11 +183,11 @@ class _Convolution(_Wide):
             return _apart(_convolved(x, weight, bias, *others), size, filters)
         # By parts of so many channels, and their sum.
         parts = zip(_in_memory(x).split(MOST, dim=-1), weight.split(MOST, dim=2), strict=True)
-        each = [_convolved(_members(images), kernels, None, *others) for images, kernels in parts]
-        wide = functools.reduce(torch.add, each)
-        if bias is not None:
-            wide = wide + F.pad(bias, (0, wide.shape[1] // size - filters)).reshape(-1, 1, 1)
-        return _apart(wide, size, filters)
+        each = [
+            _convolved(_members(images), kernels, None if place else bias, *others)
+            for place, (images, kernels) in enumerate(parts)
+        ]
+        return _apart(functools.reduce(torch.add, each), size, filters)
 
 
 def _flat(tensor: Tensor | None) -> Tensor | None:
@@ -227,10 +227,7 @@ class _Concatenation(_Wide):
         found = [
             _members_first(tensor, dim, info.batch_size) for tensor, dim in zip(tensors, dims, strict=True)
         ]
-        # (B, H, W, E, C), the order in memory.
-        return torch.cat([tensor.permute(1, 3, 4, 0, 2) for tensor in found], dim=-1).permute(
-            3, 0, 4, 1, 2
-        ), 0
+        return _members(torch.cat([_in_memory(tensor) for tensor in found], dim=-1)), 0
 
 
 class _Padding(_Wide):

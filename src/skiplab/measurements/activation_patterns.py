@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.architectures.activations import CReLU
-from skiplab.checks import Refused, near, require
+from skiplab.checks import Refused, listed, near, require
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, batch_size, call_on_input
 from skiplab.measurements.batch_statistics import evaluated
@@ -170,7 +170,7 @@ def _chosen(module: nn.Module, layers: Sequence[str] | None) -> tuple[str, ...]:
             "whose positive outputs count as active.",
         )
         return found
-    require(not isinstance(layers, str), f"layers is {layers!r}, but must be a list of names: [{layers!r}].")
+    listed("layers", layers)
     require(len(layers) > 0, "layers is empty; name a layer, or leave it out for all rectifiers.")
     for name in layers:
         if name not in known:

@@ -22,8 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.architectures.expected import whole_numbers
-from skiplab.checks import at_least, one_of, require
+from skiplab.checks import at_least, one_of, require, whole_numbers
 from skiplab.ensembles import Ensemble, Subject
 from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
 from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters

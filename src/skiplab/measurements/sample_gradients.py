@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skiplab.architectures.expected import whole_numbers
-from skiplab.checks import Refused, near, one_of, require
+from skiplab.checks import Refused, near, one_of, require, whole_numbers
 from skiplab.ensembles import Subject
 from skiplab.ensembles.subject import LABEL_KEYS, Batch, Criterion, batch_size, call_on_input, target_of
 
@@ -92,8 +91,7 @@ def _in_input(subject: Subject, batch: Batch, scalar: Quantity) -> Tensor:
     inputs = x.expand(subject.size, *x.shape).clone().requires_grad_()
 
     def run(model: nn.Module, own: Tensor) -> Tensor:
-        # A clone, which the network may change in place as it may not change a leaf.
-        value = scalar(model, _with_input(batch, own.clone()))
+        value = scalar(model, _with_input(batch, own))
         # Inside the call, where the member's state is in the module: gradient checkpointing runs it again.
         return value if subject.batched else _gradient(value, own)
 

@@ -73,6 +73,7 @@ def exact(product: HessianProduct, members: slice, settings: Settings) -> Rule:
 
 
 def lanczos(product: HessianProduct, members: slice, settings: Settings) -> Rule:
+    _require_symmetric(product, settings)
     most = min(settings.max_steps, product.dimension - settings.deflate)
     rest = _without_outliers(product, members, settings)
     planned = la.plan(
@@ -118,6 +119,7 @@ def lanczos(product: HessianProduct, members: slice, settings: Settings) -> Rule
 
 
 def by_moments(product: HessianProduct, members: slice, settings: Settings) -> Rule:
+    _require_symmetric(product, settings)
     rest = _without_outliers(product, members, settings)
     found = la.moments_of(rest.product, rest.start).samples
     # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
@@ -207,7 +209,7 @@ def _is_over(state: la.Tridiagonal) -> Tensor:
     return state.finished.all(-1)
 
 
-def _without_outliers(product: HessianProduct, members: slice, settings: Settings) -> Rest:
+def _require_symmetric(product: HessianProduct, settings: Settings) -> None:
     if product.route != "forward mode":
         # Our rules are symmetric; autograd's second derivatives may be wrong, say in a function of the user's own.
         la.require_symmetric(
@@ -218,6 +220,9 @@ def _without_outliers(product: HessianProduct, members: slice, settings: Setting
             device=product.device,
             least=0.0 if settings.relative else settings.threshold,
         )
+
+
+def _without_outliers(product: HessianProduct, members: slice, settings: Settings) -> Rest:
     start = _start(product, members, settings)
     if not settings.deflate:
         return Rest.all_of(product, start, ROUNDING[product.dtype])
