@@ -16,7 +16,7 @@ from skiplab.cli import progress
 from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
-from skiplab.cli.verdicts import interval, number
+from skiplab.cli.verdicts import interval, number, rows_table
 
 Cli = Callable[..., Result]
 
@@ -35,6 +35,27 @@ def test_show_before_and_after_a_run(counted: Cli) -> None:
     assert "• The paper does not exist." in after
     (gains,) = [line.split() for line in after.splitlines() if line.strip().startswith("gains")]
     assert gains == ["gains", "0.3,", "1", "0.3,", "1", "0.3,", "1"]
+
+
+def test_run_names_the_command_that_shows_this_very_run(counted: Cli, tmp_path: Path) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    words = ("toy2000/figure-1", "--executor", "serial", "--runs", "5", "--store", str(tmp_path / "mine"))
+    counted("run", "toy2000/figure-1", "--executor", "serial", "--store", str(tmp_path / "mine"))
+    told = counted("run", *words).stdout
+    command = next(line for line in told.splitlines() if "skiplab show" in line).partition("skiplab ")[2]
+    assert command.endswith(f"--store {tmp_path / 'mine'}")
+    assert "--run quick+" in command
+    assert "Deviation: runs = 5" in counted(*command.split()).stdout  # the best run there has none
+    assert "Deviation" not in counted("show", "toy2000/figure-1", *command.split()[-2:]).stdout
+
+
+def test_show_an_unknown_run(counted: Cli) -> None:
+    nothing = counted("show", "toy2000/figure-1", "--run", "quick")
+    assert nothing.exit_code == 2
+    assert "has no run yet; make one with `skiplab run toy2000/figure-1`" in " ".join(nothing.stderr.split())
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    wrong = counted("show", "toy2000/figure-1", "--run", "quik")
+    assert "Did you mean quick?" in " ".join(wrong.stderr.split())
 
 
 def test_show_an_unknown_study(counted: Cli) -> None:
@@ -179,3 +200,21 @@ def test_fetching_what_needs_no_network_says_so(counted: Cli) -> None:
     done = counted("data", "fetch", "digits")
     assert done.exit_code == 0
     assert "digits: nothing to fetch, from" in done.stdout
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_no_number_of_a_verdict_is_ever_cut(width: int) -> None:
+    row = {
+        "claim": "a-claim-with-a-rather-long-name", "condition": "theorem 1, L = 10, a long condition of its own",
+        "verdict": "contradicted", "kind": "value", "statistic": -1.234e-12, "low": -1.5e-11, "high": 8.63e-11,
+        "paper_value": 1.074e9, "runs": 100, "unit": "correlation",
+    }  # fmt: skip
+    console = Console(file=io.StringIO(), width=width)
+    console.print(rows_table([row, {**row, "kind": "exact", "claim": "other"}], width), highlight=False)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "a-claim-with-a-rather-long-name  correlation" in text
+    assert "theorem 1, L = 10, a long" in text
+    for whole in ("✗ contradicted", "-1.234e-12", "[-1.5e-11, 8.63e-11]", "1.074e+09", "100", "exact"):
+        assert whole in text
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width

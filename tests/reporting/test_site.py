@@ -182,6 +182,20 @@ def test_stale_and_published_results_carry_a_word(built: Path, fabricated: Fabri
     assert "1 result comes with skiplab, 5 were run here." in index
 
 
+def test_own_runs_beside_larger_published_ones_are_counted(fabricated: Fabricated) -> None:
+    shipped = next(run for run in fabricated.runs.values() if run.published)
+    mine = dataclasses.replace(shipped, published=False)
+    catalogue = fabricated.catalogue
+    for others, count in (
+        ([], 0),
+        ([shipped], 0),
+        ([mine], 1),
+        ([dataclasses.replace(mine, scale="smoke")], 0),
+    ):
+        board = pages.index(catalogue.papers, catalogue.studies, fabricated.runs, others)
+        assert (board["published"], board["smaller"]) == (1, count)
+
+
 def test_the_scoreboard_counts_headline_rows(built: Path, fabricated: Fabricated) -> None:
     rows = [verdict for verdicts in fabricated.verdicts.values() for verdict in verdicts]
     scoreboard = pages.index(fabricated.catalogue.papers, fabricated.catalogue.studies, fabricated.runs)

@@ -10,6 +10,8 @@ from counted_studies import COUNT, WITH_DATA
 
 from skiplab.checks import DataMissing, Refused
 from skiplab.reproduction.settings import choose, parse, parse_duration
+from skiplab.reproduction.study import Study
+from skiplab.studies import CATALOGUE
 
 
 @pytest.fixture
@@ -57,6 +59,29 @@ def test_wrong_settings_are_refused_with_a_remedy() -> None:
         choose(COUNT, "quick", {"fast": "maybe"})
     with pytest.raises(Refused, match=r"setting gains takes a number, not 'x'"):
         choose(COUNT, "quick", {"gains": "1,x"})
+
+
+def test_counts_and_lists_that_a_study_could_not_use_are_refused_before_any_trial() -> None:
+    for key, value, sentence in (
+        ("runs", "-3", r"runs is -3, but must be at least 1\."),
+        (
+            "gains",
+            "",
+            r"setting gains has no values, but needs at least one; leave it out or write gains=VALUE,…\.",
+        ),
+        ("gains", [], r"setting gains has no values"),
+        ("seed", -1, r"seed is -1, but must be at least 0\."),  # declared as 0, so 0 is as good as any
+    ):
+        with pytest.raises(Refused, match=sentence):
+            choose(COUNT, "quick", {key: value})
+    assert choose(COUNT, "quick", {"seed": 0}).settings.seed == 0
+
+
+@pytest.mark.parametrize("study", CATALOGUE.studies, ids=lambda study: study.id)
+def test_every_study_takes_its_own_declared_values(study: Study) -> None:
+    for settings in study.settings.values():
+        mine = {key: value for key, value in vars(settings).items() if key != "data"}
+        choose(study, "smoke", mine)
 
 
 @pytest.mark.usefixtures("no_sets")

@@ -48,6 +48,6 @@ def _print(rows: list[dict[str, Any]], counts: Counter[str]) -> None:
         deviates = " with settings of its own" if deviating else ""
         heading = f"\n[bold]{study}[/] at {scale} scale{deviates}{STALE if stale else ''}"
         console.print(heading, highlight=False)
-        console.print(rows_table(list(group)))
+        console.print(rows_table(list(group), console.width), highlight=False)
     summary = ", ".join(f"{counts[name]} {name}" for name in ("holds", "contradicted", "undecided"))
     console.print(f"{len(rows)} rows: {summary}", highlight=False)

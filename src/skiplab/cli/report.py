@@ -23,9 +23,16 @@ def report(
 
 
 def write_report(store: Store, out: Path | None) -> Path:
-    """Build the site and return its first page."""
+    """Build the site, with a line in a terminal that says which page is being written; return its first page."""
+    from rich.console import Console
+
     from skiplab.reporting import site
 
-    return site.build(
-        CATALOGUE, best_runs(store), out or store.root / "report", all_runs=runs_at_hand(store)
-    ).resolve()
+    with Console(stderr=True).status("Reading the results") as status:
+        return site.build(
+            CATALOGUE,
+            best_runs(store),
+            out or store.root / "report",
+            all_runs=runs_at_hand(store),
+            tell=lambda study: status.update(f"Writing the page of {study}"),
+        ).resolve()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skiplab.checks import one_of, require
 from skiplab.cli.options import StoreOption, duration
 from skiplab.cli.verdicts import verdict_table
 from skiplab.reproduction.store import Store, runs_at_hand
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
 def show(
     study: Annotated[str, typer.Argument(help="A study's id.")],
+    run: Annotated[
+        str | None,
+        typer.Option(
+            help="A run by its name in the store (quick, or paper+1a2b3c4d); default: the best there is."
+        ),
+    ] = None,
     figure: Annotated[bool, typer.Option(help="Draw the figure in the terminal.")] = True,
     store: StoreOption = None,
 ) -> None:
@@ -29,7 +36,12 @@ def show(
 
     found = CATALOGUE[study]
     console = Console()
-    runs = [run for run in runs_at_hand(Store(store), found.id) if run.scale != "smoke"]
+    runs = [each for each in runs_at_hand(Store(store), found.id) if each.scale != "smoke"]
+    if run is not None:
+        names = list(dict.fromkeys(each.name for each in runs))
+        require(bool(names), f"{found.id} has no run yet; make one with `skiplab run {found.id}`.")
+        one_of(f"run of {found.id}", run, names)
+        runs = [each for each in runs if each.name == run]
     if runs:
         best = runs[0]
         if figure and console.is_terminal and best.bitmap:

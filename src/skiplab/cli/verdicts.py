@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction.store import StudyRun
+from skiplab.reproduction.store import StudyRun, default_root
 from skiplab.reproduction.study import Study
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
+GAP = 2  # spaces between columns
+LEAST_ROOM = 24  # columns for a condition beside its numbers; with fewer it goes above them
 SIGNS = {
     "holds": "[green]✓ holds[/]",
     "contradicted": "[red]✗ contradicted[/]",
@@ -29,11 +31,14 @@ def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> Non
     if run.scale == "smoke":
         console.print("Smoke scale only shows that it runs; verdicts start at quick scale.")
     else:
-        console.print(rows_table([row for row in run.verdicts if row["headline"] or all_rows]))
+        rows = [row for row in run.verdicts if row["headline"] or all_rows]
+        console.print(rows_table(rows, console.width), highlight=False)
         further = sum(not row["headline"] for row in run.verdicts)
         if further and not all_rows:
-            rows = "1 further row" if further == 1 else f"{further} further rows"
-            console.print(f"{rows} (other conditions): skiplab show {study.id}", highlight=False)
+            more = "1 further row" if further == 1 else f"{further} further rows"
+            console.print(
+                f"{more} (other conditions): {_show_command(study, run)}", highlight=False, soft_wrap=True
+            )
     for key, change in run.deviations.items():
         change_text = f"Deviation: {key} = {change['used']} (declared {change['declared']})"
         console.print(escape(change_text), highlight=False)
@@ -41,29 +46,66 @@ def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> Non
         console.print(f"Figure: {escape(str(run.bitmap))}", highlight=False, soft_wrap=True)
 
 
-def rows_table(rows: Sequence[dict[str, Any]]) -> Table:
-    """A table of verdict rows with a heading a claim; a column that says nothing is left out."""
-    from rich import box
+def _show_command(study: Study, run: StudyRun) -> str:
+    """The command that shows this very run, whatever else is stored or published."""
+    root = run.folder.parents[2].parent  # studies/PAPER/ITEM/RUN
+    place = "" if root.resolve() == default_root().resolve() else f" --store {root}"
+    return f"skiplab show {study.id} --run {run.name}{place}"
+
+
+def rows_table(rows: Sequence[dict[str, Any]], width: int) -> Group:
+    """Verdict rows with a heading a claim; a column that says nothing is left out, and no number is ever cut.
+
+    The condition takes the room that the numbers leave, or a line of its own where that is too little.
+    """
+    from rich.console import Group
     from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    longest = max((len(row["claim"]) for row in rows), default=0)
-    table.add_column("claim and condition", overflow="fold", min_width=longest)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("ours", justify="right", no_wrap=True)
-    table.add_column("interval", no_wrap=True)
-    with_paper = any(row["paper_value"] is not None for row in rows)
-    if with_paper:
-        table.add_column("paper", justify="right", no_wrap=True)
-    table.add_column("runs", justify="right", no_wrap=True)
-    for claim, group in groupby(rows, key=lambda row: row["claim"]):
-        table.add_row(f"[bold]{escape(claim)}[/]")
-        for row in group:
-            paper = [number(row["paper_value"])] if with_paper else []
-            facts = [number(row["statistic"]), interval(row), *paper, str(row["runs"])]
-            table.add_row(escape(row["condition"]), SIGNS[row["verdict"]], *map(escape, facts))
-    return table
+    heads = ["verdict", "ours", "interval", "paper", "runs"]
+    facts = [_facts(row) for row in rows]
+    if all(row["paper_value"] is None for row in rows):
+        heads.remove("paper")
+        for cells in facts:
+            del cells[3]
+    widths = [
+        max(Text.from_markup(cell).cell_len for cell in column) for column in zip(heads, *facts, strict=True)
+    ]
+    longest = max([len("condition"), *(len(row["condition"]) for row in rows)])
+    room = min(longest, width - sum(widths) - GAP * len(widths))
+    beside = room >= min(longest, LEAST_ROOM)
+
+    def line(condition: str, cells: Sequence[str]) -> Table:
+        table = Table.grid(padding=(0, GAP, 0, 0))
+        table.add_column(width=room if beside else GAP, overflow="fold")
+        for head, size in zip(heads, widths, strict=True):
+            justify = "left" if head in ("verdict", "interval") else "right"
+            table.add_column(width=size, no_wrap=True, justify=justify)  # type: ignore[arg-type]
+        table.add_row(escape(condition) if beside else "", *cells)
+        return table
+
+    shown: list[Any] = [
+        line("condition", heads),
+        "─" * min(width, sum(widths) + GAP * len(widths) + max(room, GAP)),
+    ]
+    for claim, group in groupby(zip(rows, facts, strict=True), key=lambda pair: pair[0]["claim"]):
+        pairs = list(group)
+        unit = pairs[0][0]["unit"]
+        shown.append(Text.from_markup(f"[bold]{escape(claim)}[/]" + (f"  {escape(unit)}" if unit else "")))
+        for row, cells in pairs:
+            shown += [] if beside else [Text(row["condition"])]
+            shown.append(line(row["condition"], cells))
+    return Group(*shown)
+
+
+def _facts(row: dict[str, Any]) -> list[str]:
+    from rich.markup import escape
+
+    # An exact claim looks at numbers, each of which must be right, and not at runs.
+    extent, runs = ("exact", "–") if row["kind"] == "exact" else (interval(row), str(row["runs"]))
+    facts = (number(row["statistic"]), extent, number(row["paper_value"]), runs)
+    return [SIGNS[row["verdict"]], *map(escape, facts)]
 
 
 def interval(row: dict[str, Any]) -> str:

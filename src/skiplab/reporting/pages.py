@@ -89,7 +89,12 @@ def origin(run: StudyRun) -> str:
     return f"{run.scale} scale{changed}, {'published with skiplab' if run.published else 'run here'}"
 
 
-def index(papers: Sequence[Paper], studies: Sequence[Study], runs: Mapping[str, StudyRun]) -> dict[str, Any]:
+def index(
+    papers: Sequence[Paper],
+    studies: Sequence[Study],
+    runs: Mapping[str, StudyRun],
+    all_runs: Sequence[StudyRun] = (),
+) -> dict[str, Any]:
     """Return what the scoreboard shows."""
     groups: list[dict[str, Any]] = []
     for paper in papers:
@@ -97,13 +102,17 @@ def index(papers: Sequence[Paper], studies: Sequence[Study], runs: Mapping[str, 
         counts = {each: sum(entry["counts"][each] for entry in items) for each in VERDICTS}
         groups.append({"paper": paper, "items": items, "counts": counts})
     every = [entry for group in groups for entry in group["items"]]
+    shipped = {entry["id"] for entry in every if entry["id"] in runs and runs[entry["id"]].published}
     return {
         "groups": groups,
         "total": len(every),
         "run": sum(entry["state"] != NOT_RUN for entry in every),
         "stale": sum(entry["stale"] for entry in every),
         "counts": {each: sum(group["counts"][each] for group in groups) for each in VERDICTS},
-        "published": sum(runs[entry["id"]].published for entry in every if entry["id"] in runs),
+        "published": len(shipped),
+        "smaller": len(
+            shipped & {each.study for each in all_runs if not each.published and each.scale != "smoke"}
+        ),
     }
 
 
@@ -133,7 +142,6 @@ def claims(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
 
 
 def _row(verdict: Mapping[str, Any], domain: forest.Region | None) -> dict[str, Any]:
-    unit = verdict["unit"]
     means = [words.number(mean) for mean in verdict["means"]]
     known = verdict["low"] is not None or verdict["high"] is not None
     level = verdict["level"]
@@ -144,14 +152,16 @@ def _row(verdict: Mapping[str, Any], domain: forest.Region | None) -> dict[str, 
         "detail": verdict["detail"],
         "stale": verdict["stale"],
         "headline": verdict["headline"],
-        "paper": words.with_unit(words.number(verdict["paper_value"]), unit),
-        "ours": words.with_unit(words.number(verdict["statistic"]), unit),
+        "paper": words.number(verdict["paper_value"]),
+        "ours": words.number(verdict["statistic"]),
+        "unit": verdict["unit"] if verdict["statistic"] is not None else "",
         "means": f"means {', '.join(means)}" if len(means) > 1 else "",
         "interval": words.interval(verdict["low"], verdict["high"]) if known else words.NOTHING,
         "coverage": f"{100 * (1 - level):.3g} %" if level is not None else "",
         "drawing": forest.draw(verdict, domain),
         "p": words.p_value(verdict["p_adjusted"]),
-        "runs": verdict["runs"],
+        # An exact claim looks at numbers, each of which must be right, and not at runs.
+        "runs": words.NOTHING if verdict["kind"] == "exact" else verdict["runs"],
     }
 
 

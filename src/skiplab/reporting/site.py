@@ -10,7 +10,7 @@ import csv
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,18 @@ BOARD = (
 
 
 def build(
-    catalogue: Catalogue, runs: Mapping[str, StudyRun], out: Path, *, all_runs: Sequence[StudyRun] = ()
+    catalogue: Catalogue,
+    runs: Mapping[str, StudyRun],
+    out: Path,
+    *,
+    all_runs: Sequence[StudyRun] = (),
+    tell: Callable[[str], None] = lambda page: None,
 ) -> Path:
     """Write the site into the folder ``out`` and return its index.html.
 
     ``runs`` holds the run to show of each study that has one; ``all_runs`` those that a study's page mentions
     beside it. A folder that holds anything but an earlier site is refused, since it is replaced as a whole.
+    ``tell`` hears the id of every study whose page is begun.
     """
     _check(catalogue, out)
     environment = jinja2.Environment(
@@ -57,7 +63,7 @@ def build(
         shutil.copytree(ASSETS, folder / "assets")
         _write_board(catalogue, runs, folder / "scoreboard.csv")
         known = {study.id for study in catalogue.studies}
-        scoreboard = pages.index(catalogue.papers, catalogue.studies, runs)
+        scoreboard = pages.index(catalogue.papers, catalogue.studies, runs, all_runs)
         unknown = sorted(set(runs) - known)
         _render(environment, "index.html", folder / "index.html", root="", **scoreboard, unknown=unknown)
         for paper in catalogue.papers:
@@ -67,6 +73,7 @@ def build(
                     "before": family[place - 1] if place else None,
                     "after": family[place + 1] if place + 1 < len(family) else None,
                 }
+                tell(study.id)
                 _write_study(environment, folder, study, paper, runs.get(study.id), all_runs, neighbours)
 
     out = Path(out)

@@ -50,8 +50,8 @@ def choose(study: Study, scale: str, overrides: Mapping[str, Any]) -> Chosen:
         if key not in known:
             raise Refused(f"{study.id} has no setting {key!r}; it has {', '.join(known)}.{near(key, known)}")
         changes[key] = _typed(value, hints[key], key)
-    if "runs" in changes:
-        at_least("runs", changes["runs"], 1)
+        if key != "data":  # which has words of its own
+            _check_sense(key, changes[key], [getattr(each, key) for each in study.settings.values()])
     settings = dataclasses.replace(declared, **changes)
     deviations = {
         key: {"declared": plain(getattr(declared, key)), "used": plain(getattr(settings, key))}
@@ -86,6 +86,28 @@ def _typed(value: Any, hint: Any, key: str) -> Any:
     if isinstance(value, str):
         return parse(value, hint, key)
     return tuple(value) if isinstance(value, list) else value
+
+
+def _check_sense(key: str, value: Any, declared: list[Any]) -> None:
+    """Refuse what would only fail later: a count below all that the study declares, or nothing to go through.
+
+    The declared values of all scales say what a setting is: where none is below 1 it counts something (layers,
+    images, runs), where some is 0 it may be left out, and only a list that some scale leaves empty may be empty.
+    """
+    numbers = [number for each in declared for number in _whole(each)]
+    if numbers:
+        for number in _whole(value):
+            at_least(key, number, min(1, *numbers))
+    if isinstance(value, tuple) and not value and () not in declared:
+        raise Refused(
+            f"setting {key} has no values, but needs at least one; leave it out or write {key}=VALUE,…."
+        )
+
+
+def _whole(value: Any) -> list[int]:
+    """The whole numbers of a setting: it is one, or a list of them."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return [part for part in parts if isinstance(part, int) and not isinstance(part, bool)]
 
 
 # How a type is called in a refusal.

@@ -226,6 +226,12 @@ def test_the_papers_curves_make_every_claim_hold() -> None:
     assert below.statistic == pytest.approx(0.4 - 0.3 - 0.0025, abs=1e-6)
 
 
+def test_one_depth_has_no_order_but_is_judged_all_the_same() -> None:
+    alone = dataclasses.replace(SETTINGS, depths=(50,))
+    found = judge(figure_6.STUDY, frame_of(AS_THE_PAPER), alone, "quick")
+    assert [row.claim for row in found] == ["relu-below-linear", "looks-linear-as-residual"]
+
+
 def test_other_curves_contradict_them() -> None:
     rising = {6: 0.45, 14: 0.5, 50: 0.55}
     means = {"crelu-ll": FALLING, "crelu": rising, "resnet": FLAT, "relu": rising}

@@ -130,7 +130,7 @@ def falling(model: str, frame: pd.DataFrame, settings: Settings) -> list[Evidenc
     return [
         Evidence(f"{data}, {where}", [accuracies(frame, data, model, depth) for depth in depths])
         for data in settings.data
-        if model in settings.models
+        if model in settings.models and len(depths) > 1
     ]
 
 
