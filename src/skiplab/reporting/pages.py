@@ -136,6 +136,8 @@ def claims(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
                 "headline": [row for row in shown if row["headline"]],
                 "further": [row for row in shown if not row["headline"]],
                 "valued": any(verdict["paper_value"] is not None for verdict in rows),
+                # An exact claim looks at numbers, each of which must be right, and not at runs.
+                "tested": any(verdict["kind"] != "exact" for verdict in rows),
             }
         )
     return groups
@@ -160,8 +162,7 @@ def _row(verdict: Mapping[str, Any], domain: forest.Region | None) -> dict[str, 
         "coverage": f"{100 * (1 - level):.3g} %" if level is not None else "",
         "drawing": forest.draw(verdict, domain),
         "p": words.p_value(verdict["p_adjusted"]),
-        # An exact claim looks at numbers, each of which must be right, and not at runs.
-        "runs": words.NOTHING if verdict["kind"] == "exact" else verdict["runs"],
+        "runs": verdict["runs"],
     }
 
 
