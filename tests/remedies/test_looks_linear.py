@@ -31,6 +31,17 @@ def fc(width: int = 8, depth: int = 3) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(width, width)).double()
 
 
+def trained(net: nn.Module) -> nn.Module:
+    """Give batch normalisation statistics, scales and shifts that are all different."""
+    for part in net.modules():
+        if isinstance(part, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.uniform_(part.running_mean, -1, 1, generator=torch_generator("mean"))
+            nn.init.uniform_(part.running_var, 0.5, 2, generator=torch_generator("variance"))
+            nn.init.uniform_(part.weight, 0.5, 2, generator=torch_generator("scale"))
+            nn.init.uniform_(part.bias, -1, 1, generator=torch_generator("shift"))
+    return net
+
+
 def vgg(pool: type[nn.Module] = nn.AvgPool2d) -> nn.Sequential:
     """Convolution, normalisation, ReLU and pooling, then two Linear layers on the flattened maps."""
     net = nn.Sequential(
@@ -45,13 +56,7 @@ def vgg(pool: type[nn.Module] = nn.AvgPool2d) -> nn.Sequential:
             nn.Linear(9, 4),
         ),
     ).double()
-    for part in net.modules():
-        if isinstance(part, nn.BatchNorm2d):  # statistics and scales as after training
-            nn.init.uniform_(part.running_mean, -1, 1, generator=torch_generator("mean"))
-            nn.init.uniform_(part.running_var, 0.5, 2, generator=torch_generator("variance"))
-            nn.init.uniform_(part.weight, 0.5, 2, generator=torch_generator("scale"))
-            nn.init.uniform_(part.bias, -1, 1, generator=torch_generator("shift"))
-    return net
+    return trained(net)
 
 
 class Functional(nn.Module):
@@ -195,6 +200,33 @@ def test_crelus_that_are_there_are_mirrored_not_doubled_again() -> None:
     assert is_linear(linear, normal(2, 4), torch_generator(1))
 
 
+@every_kind
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("flat", [True, False])
+def test_a_norm_behind_a_crelu_that_is_there_treats_both_halves_as_the_first(
+    kind: str, orthogonal: bool, flat: bool
+) -> None:
+    behind = [nn.Flatten(), nn.BatchNorm1d(288), nn.Linear(288, 4)] if flat else [nn.BatchNorm2d(8)]
+    behind += [] if flat else [nn.Conv2d(8, 4, 3)]
+    net = trained(nn.Sequential(nn.Conv2d(3, 4, 3), CReLU(), *behind).double())
+    x, at = normal(2, 3, 8, 8), 3 if flat else 2
+    assert departure_from_linear(net, x, torch_generator(1)) > 0.1
+    linear = looks_linear(net, generator=torch_generator(0), kind=kind, orthogonal=orthogonal)
+    assert departure_from_linear(linear, x, torch_generator(1)) < 1e-13
+    half = net[at].num_features // 2
+    for name in ("running_mean", "running_var", "weight", "bias"):
+        assert torch.equal(getattr(linear[at], name), getattr(net[at], name)[:half].repeat(2))
+
+
+@pytest.mark.parametrize("dim", [0, 2, -1])
+def test_a_crelu_that_doubles_something_else_than_units_is_refused(dim: int) -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), CReLU(dim), nn.Flatten(), nn.Linear(288, 2))
+    with pytest.raises(
+        Refused, match=rf"'1' doubles axis {dim}, where its units do not lie; use CReLU\(-3\)"
+    ):
+        looks_linear(net, generator=torch_generator(0))
+
+
 def test_prelus_that_are_there_start_with_slope_one() -> None:
     linear = looks_linear(
         nn.Sequential(nn.Linear(4, 3), nn.PReLU(3), nn.Linear(3, 2)), generator=torch_generator(0)
@@ -300,6 +332,136 @@ def test_forward_and_layers_with_more_axes_are_followed() -> None:
     mixed = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Flatten(), nn.Linear(35, 3))
     with pytest.raises(Refused, match=r"'3' reads 35 units, not those of the ReLU '1' in their order"):
         looks_linear(mixed, generator=torch_generator(0))
+
+
+SCALED: dict[str, Callable[[Tensor], Tensor]] = {
+    "h·c": lambda h: h * 0.5,
+    "c·h": lambda h: 3 * h,
+    "h/c": lambda h: h / 2,
+    "mul": lambda h: torch.mul(h, 2.0),
+    "mul by keywords": lambda h: torch.mul(input=h, other=2.0),
+    "method mul": lambda h: h.mul(2),
+    "method div": lambda h: h.div(3.0),
+    "div": lambda h: torch.div(h, 3.0, rounding_mode=None),
+    "to": lambda h: h.to(torch.float64),
+    "double": lambda h: h.double().contiguous(),
+    "dropout": lambda h: F.dropout(h, 0.5, training=False),
+    "padding": lambda h: F.avg_pool2d(input=h, kernel_size=3, padding=1),
+    "resizing": lambda h: F.interpolate(h, scale_factor=2),
+}
+NOT_SCALED: dict[str, Callable[[Tensor], Tensor]] = {
+    "mul: h·h": lambda h: h * h,
+    "mul: torch.mul(h, h)": lambda h: torch.mul(h, h),
+    "mul: h.mul(h)": lambda h: h.mul(h),
+    "mul: gate": lambda h: h * h.mean((2, 3), keepdim=True),
+    "mul: a tensor": lambda h: h * torch.arange(4).view(1, 4, 1, 1),
+    "mul: i·h": lambda h: (h * 1j).real,
+    "mul: out": lambda h: torch.mul(h, 2.0, out=h),
+    "mul_": lambda h: h.mul_(2),
+    "div_": lambda h: h.div_(2),
+    "truediv: 1/h": lambda h: 1 / h,
+    "truediv: h/h": lambda h: h / h,
+    "div: torch.div floor": lambda h: torch.div(h, 0.3, rounding_mode="floor"),
+    "div: h.div floor": lambda h: h.div(0.3, rounding_mode="floor"),
+    "floordiv": lambda h: h // 0.3,
+    "floor_divide": lambda h: torch.floor_divide(h, 0.3),
+    "mod": lambda h: h % 0.3,
+    "pow": lambda h: h**2,
+    "square": torch.square,
+    "sub: 1 - h": lambda h: 1 - h,
+    "sub: torch.sub": lambda h: torch.sub(1, h),
+    "rsub": lambda h: torch.rsub(h, 1),
+    "add: h + 1": lambda h: h + 1,
+    "add_": lambda h: h.add_(1),
+    "exp": torch.exp,
+    "clamp": lambda h: h.clamp(0, 1),
+    "to: whole numbers": lambda h: h.to(torch.int64).double(),
+    "long": lambda h: h.long().double(),
+    "alpha_dropout": lambda h: F.alpha_dropout(h, 0.5, False),
+    "lp_pool2d": lambda h: F.lp_pool2d(h, 2.0, 2),
+    "cat": lambda h: torch.cat([h, h], 1)[:, :4],
+    "getitem": lambda h: h[:, :4],
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_multiples_of_the_doubled_units_are_followed(name: str) -> None:
+    net = Calling(lambda net, x: net.fc(SCALED[name](net.relu(x)).mean((2, 3)))).double()
+    x = normal(3, 3, 8, 8)
+    assert departure_from_linear(net, x, torch_generator(1)) > 1e-3
+    assert is_linear(looks_linear(net, generator=torch_generator(0)), x, torch_generator(1))
+
+
+@pytest.mark.parametrize("name", NOT_SCALED)
+def test_other_arithmetic_is_refused_in_one_sentence(name: str) -> None:
+    net = Calling(lambda net, x: net.fc(NOT_SCALED[name](net.relu(x)).mean((2, 3)))).double()
+    called = name.split(":")[0]
+    sentence = (
+        rf"^The ReLU 'relu' feeds {called}\(\) \(node '\w+'\), which cannot take doubled units [^.]*\.$"
+    )
+    with pytest.raises(Refused, match=sentence):
+        looks_linear(net, generator=torch_generator(0))
+
+
+@pytest.mark.parametrize(
+    ("net", "sentence"),
+    [
+        # A window over features mixes the end of ρ(x) with the start of ρ(−x).
+        (nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.AvgPool1d(3, 1, 1), nn.Linear(6, 2)), "'1' feeds '2'"),
+        (
+            nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Upsample(scale_factor=2), nn.Linear(12, 2)),
+            "'1' feeds '2'",
+        ),
+        (
+            nn.Sequential(nn.Conv1d(3, 4, 3), nn.ReLU(), nn.AvgPool2d(3, 1, 1), nn.Conv1d(4, 2, 3)),
+            "'1' feeds '2'",
+        ),
+        # Normalisation of tokens, not of features.
+        (
+            nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.BatchNorm1d(5), nn.Linear(6, 2)),
+            "'2' reads 5 units, not",
+        ),
+        (nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.AlphaDropout(), nn.Linear(6, 2)), "'1' feeds '2'"),
+        (Calling(lambda net, x: net.fc(net.relu(x).view(-1, 6)), units=6), r"feeds view\(\)"),
+        (Calling(lambda net, x: net.fc(x.to(net.relu(x)).mean((2, 3)))), r"feeds to\(\)"),
+    ],
+)
+def test_what_mixes_or_drops_doubled_units_is_refused(net: nn.Module, sentence: str) -> None:
+    with pytest.raises(Refused, match=sentence):
+        looks_linear(net, generator=torch_generator(0))
+
+
+class Meeting(nn.Module):
+    """One Linear layer behind a ReLU and behind a CReLU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide, self.narrow, self.fc = nn.Linear(4, 6), nn.Linear(4, 3), nn.Linear(6, 2)
+        self.relu, self.crelu = nn.ReLU(), CReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.relu(self.wide(x))) + self.fc(self.crelu(self.narrow(x)))
+
+
+def test_a_layer_behind_a_relu_and_a_crelu_is_refused_with_a_way_out_that_works() -> None:
+    with pytest.raises(
+        Refused, match=r"'fc' is called behind a ReLU and behind a CReLU, .*a layer of its own"
+    ):
+        looks_linear(Meeting(), generator=torch_generator(0))
+    with pytest.raises(
+        Refused, match=r"'fc' is called in several places .*; give each place a layer of its own"
+    ):
+        looks_linear(Meeting(), generator=torch_generator(0), kind="prelu")
+
+
+@every_kind
+def test_a_model_without_values_is_refused(kind: str) -> None:
+    with pytest.raises(Refused, match=r"^'0.weight' is on the meta device, where .*; call to_empty\("):
+        looks_linear(fc().to("meta"), generator=torch_generator(0), kind=kind)
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, affine=False), nn.ReLU(), nn.Linear(2, 2))
+    net[1].to("meta")
+    with pytest.raises(Refused, match=r"^'1.running_mean' is on the meta device"):
+        looks_linear(net, generator=torch_generator(0), kind=kind)
 
 
 def twice(net: nn.Module, x: Tensor) -> Tensor:

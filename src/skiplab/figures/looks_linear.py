@@ -17,12 +17,16 @@ _SHADES = ("#A6C8E0", "#4A90C2", "#12507F", "#06233A")  # the deeper, the darker
 
 
 def looks_linear_panels(
-    rows: Mapping[str, Mapping[str, ByDepth]], slopes: set[str], departures: Mapping[str, Mapping[str, float]]
+    rows: Mapping[str, Mapping[str, ByDepth]],
+    slopes: set[str],
+    departures: Mapping[str, Mapping[str, float]],
+    depths: Mapping[str, str],
 ) -> Figure:
     """Draw a column for each network and a row for each quantity, one line a depth; arrays are (points,).
 
     Rows named in ``slopes`` hold derivatives, drawn relative to their root mean square along the line; others are
-    outputs, shown without their mean and in units of their deviation. ``departures`` has a number for a panel.
+    outputs, shown without their mean and in units of their deviation. ``departures`` has a number for a panel, and
+    ``depths`` says what a row's depths count, such as layers.
     """
     columns = list(next(iter(rows.values())))
     figure, axes = new_figure(len(columns), rows=len(rows), width=PAGE_WIDTH, height=1.55 * len(rows) + 0.5)
@@ -35,7 +39,7 @@ def looks_linear_panels(
         for column, network in enumerate(columns):
             ax = axes[place, column]
             _curves(ax, scaled[network])
-            ax.set_ylim(-1.4 * reach, 1.25 * reach)  # room for the number below and the legend above
+            ax.set_ylim(-1.4 * reach, 1.1 * reach)  # room for the number below
             ax.margins(x=0)
             ax.tick_params(labelleft=column == 0, labelbottom=place == len(rows) - 1)
             if place == 0:
@@ -54,8 +58,15 @@ def looks_linear_panels(
                     bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1.0},
                 )
         axes[place, 0].set_ylabel(row)
+        # Beside the panels, where it covers no line however many depths there are.
         axes[place, -1].legend(
-            loc="upper right", fontsize=7, ncols=len(scaled[columns[-1]]), columnspacing=0.8
+            loc="center left",
+            bbox_to_anchor=(1.04, 0.5),
+            borderaxespad=0,
+            fontsize=7,
+            title=depths[row],
+            title_fontsize=7,
+            alignment="left",
         )
         panel_letter(axes[place, 0], "abcdefgh"[place])
     return figure

@@ -1,226 +1,173 @@
-"""Where a CReLU's doubled units go: followed from each rectifier to the layers that read them.
+"""Which layers read a CReLU: its doubled units are followed through the network to them.
 
-CReLU puts ρ(x) and ρ(−x) side by side along the axis of units. Pooling, dropout, flattening and the like keep the
-two halves apart and in order, so what reads them is one (W, −W) away from being linear; a normalisation in between
-has to be doubled too. A sum, a product, an output or anything unknown cannot take twice the units.
+A CReLU makes 2n units of n: first ρ(x), then ρ(−x). A layer that reads them with weights (W, −W) computes
+W ρ(x) − W ρ(−x) = W x. In
+
+    conv → ReLU → BatchNorm2d → AvgPool2d → Flatten → Linear
+
+the ReLU becomes a CReLU and the Linear layer, which reads it, gets (W, −W). Pooling and flattening carry the units
+there, both halves in order (carried_units.py), so they stay. The norm needs twice the channels, with equal numbers
+for both halves: γ(ρ(x) − μ)/σ + β less γ(ρ(−x) − μ)/σ + β is γx/σ. Whatever else stands between a rectifier and its
+readers, such as a sum, a product or the network's output, is refused.
+
+CReLUs that the model has already are followed too. What reads those has twice the units as it is, and only its
+second half changes. Max pooling is left where it is; a network with it is linear but for the pooling.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
 import torch
 from torch import fx, nn
-from torch.nn import functional as F
 
 from skiplab.architectures.activations import CReLU
 from skiplab.architectures.initialisers import WEIGHTED
 from skiplab.architectures.rescaled import MeanCentring
 from skiplab.checks import Refused, require
+from skiplab.remedies.carried_units import SCALINGS, Parts, Units, carried, written_size
 from skiplab.remedies.tracing import is_relu, name_of
 
-Parts: TypeAlias = Mapping[str, nn.Module]
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
 Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
-_POOLS = tuple(
-    getattr(nn, f"{kind}{n}d")
-    for kind in ("AvgPool", "MaxPool", "AdaptiveAvgPool", "AdaptiveMaxPool", "Dropout", "ZeroPad")
-    for n in (1, 2, 3)
-)
-_KEEPING_MODULES = (*_POOLS, nn.Identity, nn.Dropout, nn.Upsample)
-_KEEPING_FUNCTIONS = {
-    *(
-        getattr(F, f"{kind}_pool{n}d")
-        for kind in ("avg", "max", "adaptive_avg", "adaptive_max")
-        for n in (1, 2, 3)
-    ),
-    *(F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.interpolate, F.alpha_dropout),
-}
-_KEEPING_METHODS = {"contiguous", "clone", "to", "float", "double"}
-_SCALINGS = {operator.mul, operator.truediv, torch.mul, torch.div, "mul", "div"}
-_ARITHMETIC = {
-    operator.add,
-    operator.sub,
-    operator.iadd,
-    torch.add,
-    torch.sub,
-    "add",
-    "sub",
-    "add_",
-    *_SCALINGS,
-}
-
-
-@dataclass(frozen=True)
-class Units:
-    """Where units lie: their axis, counted from the end, and how many, None once pixels are mixed in."""
-
-    axis: int
-    count: int | None
+_NORM_AXES = {nn.BatchNorm1d: (-1, -2), nn.BatchNorm2d: (-3,), nn.BatchNorm3d: (-4,)}
+_SUMS = {operator.add, operator.sub, operator.iadd, torch.add, torch.sub, "add", "sub", "add_"}
 
 
 @dataclass
 class Doubling:
-    """What has to change so that the units of every rectifier can be doubled."""
+    """What has to change so that the units of every rectifier can be doubled.
 
-    rectifiers: dict[fx.Node, Units] = field(default_factory=dict)  # ReLUs, each with its own units
-    mirrored: dict[str, bool] = field(default_factory=dict)  # readers; True: of a CReLU that was there before
-    norms: list[str] = field(default_factory=list)
+    A reader or norm is True if it stands behind a ReLU, and has to be widened, and False behind a CReLU that was
+    there before, where it is wide enough.
+    """
+
+    rectifiers: dict[fx.Node, Units] = field(default_factory=dict)  # the ReLUs, with the units they double
+    readers: dict[str, bool] = field(default_factory=dict)  # names of Linear layers and convolutions
+    norms: dict[str, bool] = field(default_factory=dict)  # names of batch normalisations on the way
     sizes: list[fx.Node] = field(default_factory=list)  # x.view(n, units) with a number that doubles
 
 
 def doubling(graph: fx.Graph, parts: Parts, relus: bool) -> Doubling:
     """Follow every CReLU there is and, if asked, every ReLU that is to become one; refuse what cannot be."""
     plan = Doubling()
-    given: dict[fx.Node, Units] = {}  # what each node gives, in the order of the graph: parents come first
-    wide: set[fx.Node] = set()
+    doubled: set[fx.Node] = set()
+    known: dict[fx.Node, Units] = {}  # the units each node gives, before any are doubled; parents come first
     for node in graph.nodes:
-        read = next((given[parent] for parent in node.all_input_nodes if parent in given), None)
-        units = _given(node, read, parts)
+        source = next((parent for parent in node.all_input_nodes if parent in known), None)
+        units = _given(node, source, known, parts)
         if units is not None:
-            given[node] = units
-        before = node.op == "call_module" and isinstance(parts[str(node.target)], CReLU)
-        if not before and not (relus and is_relu(node, parts)):
+            known[node] = units
+        is_crelu = node.op == "call_module" and isinstance(parts[str(node.target)], CReLU)
+        if not is_crelu and not (relus and is_relu(node, parts)):
             continue
-        if read is None:
+        walk = _Walk(node, not is_crelu, parts, plan, doubled)
+        if source is None:
             raise Refused(
                 f"The units that {name_of(node)} rectifies come from no Linear or convolution module that could be "
-                'followed, so they cannot be doubled; use kind="prelu".'
+                f"followed, so they cannot be doubled; {walk.remedy}."
             )
-        if not before:
-            plan.rectifiers[node] = read
-        _follow(node, node, read, parts, plan, wide, before)
-    _every_call_is_wide(graph, plan, wide)
+        if is_crelu:
+            _require_axis(node, parts[str(node.target)], known[source])
+        else:
+            plan.rectifiers[node] = known[source]
+        walk.follow(node, known[source])
+    _require_doubled_everywhere(graph, plan, doubled)
     return plan
 
 
-def _given(node: fx.Node, read: Units | None, parts: Parts) -> Units | None:
-    """The units a node gives, as far as they can be told, before any are doubled."""
+def _require_axis(node: fx.Node, crelu: nn.Module, units: Units) -> None:
+    """Refuse a CReLU that doubles images or batches; features may have any number of axes before them."""
+    assert isinstance(crelu, CReLU)
+    fits = crelu.dim in (1, units.axis) or (units.axis == -1 and crelu.dim > 1)
+    require(
+        fits,
+        f"The CReLU {name_of(node)} doubles axis {crelu.dim}, where its units do not lie; use CReLU({units.axis}).",
+    )
+
+
+def _given(node: fx.Node, source: fx.Node | None, known: dict[fx.Node, Units], parts: Parts) -> Units | None:
+    """The units a node gives, as far as they can be told."""
     part = parts[str(node.target)] if node.op == "call_module" else None
     if isinstance(part, nn.Linear):
         return Units(-1, part.out_features)
     if isinstance(part, Convolution):
         return Units(1 - part.weight.ndim, part.out_channels)
-    if read is None or isinstance(part, CReLU):
+    if source is None or isinstance(part, CReLU):
         return None
-    # A sum of layers, as in a residual network, has the units of each of them.
+    # Before a rectifier units need not be carried one by one: a sum of layers has the units of each of them.
     same = is_relu(node, parts) or isinstance(part, BatchNorm | MeanCentring | nn.PReLU)
-    summed = node.op != "call_module" and node.target in _ARITHMETIC
-    return read if same or summed else _carried(node, read, parts)
+    summed = node.op != "call_module" and node.target in _SUMS | SCALINGS
+    return known[source] if same or summed else carried(node, source, known[source], parts)
 
 
-def _follow(
-    start: fx.Node,
-    node: fx.Node,
-    units: Units,
-    parts: Parts,
-    plan: Doubling,
-    wide: set[fx.Node],
-    before: bool,
-) -> None:
-    """Walk from a rectifier to its readers, noting what has to be widened on the way."""
-    for user in node.users:
-        part = parts.get(str(user.target)) if user.op == "call_module" else None
-        wide.add(user)
-        if isinstance(part, WEIGHTED):
-            _check_reader(start, user, part, units, before)
-            plan.mirrored[str(user.target)] = before
-        elif _asks_for_batch_size(user):
-            continue
-        elif isinstance(part, BatchNorm):
-            if not before and str(user.target) not in plan.norms:
-                plan.norms.append(str(user.target))
-            _follow(start, user, units, parts, plan, wide, before)
+class _Walk:
+    """The ways from one rectifier to the layers that read it; what they pass is noted in the plan."""
+
+    def __init__(
+        self, rectifier: fx.Node, is_relu: bool, parts: Parts, plan: Doubling, doubled: set[fx.Node]
+    ) -> None:
+        self.is_relu, self.parts, self.plan, self.doubled = is_relu, parts, plan, doubled
+        self.name = f"{'ReLU' if is_relu else 'CReLU'} {name_of(rectifier)}"
+        self.remedy = 'use kind="prelu"' if is_relu else "make it a ReLU"
+
+    def follow(self, node: fx.Node, units: Units) -> None:
+        """Go on from a node that gives doubled units, of which ``units`` is the first half."""
+        for user in node.users:
+            part = self.parts[str(user.target)] if user.op == "call_module" else None
+            self.doubled.add(user)
+            if isinstance(part, WEIGHTED):
+                self._note_reader(user, part, units)
+            elif isinstance(part, BatchNorm):
+                self._note_norm(user, part, units)
+                self.follow(user, units)
+            elif not _asks_for_batch_size(user):
+                behind = carried(user, node, units, self.parts)
+                if behind is None:
+                    feeds = "the output" if user.op == "output" else name_of(user)
+                    raise Refused(
+                        f"The {self.name} feeds {feeds}, which cannot take doubled units and mirror them; "
+                        f"{self.remedy}."
+                    )
+                if self.is_relu and written_size(user) is not None and user not in self.plan.sizes:
+                    self.plan.sizes.append(user)
+                self.follow(user, behind)
+
+    def _note_reader(self, user: fx.Node, part: nn.Module, units: Units) -> None:
+        if isinstance(part, nn.Linear):
+            axis, count, groups = -1, part.in_features, 1
         else:
-            carried = _carried(user, units, parts)
-            if carried is None:
-                feeds = "the output" if user.op == "output" else name_of(user)
-                advice = "make it a ReLU" if before else 'use kind="prelu"'
-                raise Refused(
-                    f"The {'CReLU' if before else 'ReLU'} {name_of(start)} feeds {feeds}, which cannot take doubled "
-                    f"units and mirror them; {advice}."
-                )
-            if not before and _written_size(user) is not None and user not in plan.sizes:
-                plan.sizes.append(user)
-            _follow(start, user, carried, parts, plan, wide, before)
+            assert isinstance(part, Convolution)
+            axis, count, groups = 1 - part.weight.ndim, part.in_channels, part.groups
+        require(
+            groups == 1,
+            f"{name_of(user)} reads the {self.name} in {groups} groups, so a CReLU's halves cannot be told apart; "
+            f"{self.remedy}.",
+        )
+        self._require_units(user, axis == units.axis, count, units)
+        self._note(self.plan.readers, user)
 
+    def _note_norm(self, user: fx.Node, norm: BatchNorm, units: Units) -> None:
+        axes = next(axes for kind, axes in _NORM_AXES.items() if isinstance(norm, kind))
+        self._require_units(user, units.axis in axes, norm.num_features, units)
+        self._note(self.plan.norms, user)
 
-def _check_reader(start: fx.Node, user: fx.Node, part: nn.Module, units: Units, before: bool) -> None:
-    if isinstance(part, nn.Linear):
-        axis, count, groups = -1, part.in_features, 1
-    else:
-        assert isinstance(part, Convolution)
-        axis, count, groups = 1 - part.weight.ndim, part.in_channels, part.groups
-    count = count // 2 if before else count
-    require(
-        groups == 1,
-        f"{name_of(user)} reads the ReLU {name_of(start)} in {groups} groups, so a CReLU's halves cannot be told "
-        'apart; use kind="prelu".',
-    )
-    require(
-        axis == units.axis and units.count in (None, count),
-        f"{name_of(user)} reads {count} units, not those of the ReLU {name_of(start)} in their order, so it cannot "
-        'be mirrored; use kind="prelu".',
-    )
+    def _require_units(self, user: fx.Node, same_axis: bool, count: int, units: Units) -> None:
+        count = count if self.is_relu else count // 2
+        require(
+            same_axis and units.count in (None, count),
+            f"{name_of(user)} reads {count} units, not those of the {self.name} in their order, so it cannot be "
+            f"mirrored; {self.remedy}.",
+        )
 
-
-def _carried(node: fx.Node, units: Units, parts: Parts) -> Units | None:
-    """Where units lie after an operation that keeps them apart and in order, or None."""
-    if node.op == "call_module":
-        part = parts[str(node.target)]
-        if isinstance(part, nn.Flatten):
-            return _flattened(units, part.start_dim, part.end_dim)
-        return units if isinstance(part, _KEEPING_MODULES) else None
-    if node.op not in ("call_function", "call_method"):
-        return None
-    target, rest = node.target, node.args[1:]
-    if target in (torch.flatten, "flatten"):
-        start = node.kwargs.get("start_dim", rest[0] if rest else 0)
-        return _flattened(units, start, node.kwargs.get("end_dim", rest[1] if len(rest) > 1 else -1))
-    if target in (torch.mean, "mean"):
-        dims = node.kwargs.get("dim", rest[0] if rest else None)
-        return _averaged(units, dims, bool(node.kwargs.get("keepdim", rest[1] if len(rest) > 1 else False)))
-    if target in ("view", "reshape", torch.reshape):
-        sizes = _sizes(node)
-        return _flattened(units, 1, -1) if len(sizes) == 2 and isinstance(sizes[1], int) else None
-    if target in _SCALINGS:
-        return units if len(node.all_input_nodes) == 1 else None
-    keeping = target in (_KEEPING_FUNCTIONS if node.op == "call_function" else _KEEPING_METHODS)
-    return units if keeping else None
-
-
-def _flattened(units: Units, start: Any, end: Any) -> Units | None:
-    if end != -1 or start not in (1, units.axis):
-        return None
-    return Units(-1, units.count if units.axis == -1 else None)
-
-
-def _averaged(units: Units, dims: Any, keepdim: bool) -> Units | None:
-    """Averages over all pixels, or over the second axis of features (batch, tokens, features)."""
-    dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
-    if units.axis == -1:
-        return units if dims in ((1,), (-2,)) else None
-    pixels = -units.axis - 1
-    if sorted(dims) not in (list(range(-pixels, 0)), list(range(2, 2 + pixels))):
-        return None
-    return units if keepdim else Units(-1, units.count)
-
-
-def _sizes(node: fx.Node) -> tuple[Any, ...]:
-    sizes = node.args[1:]
-    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else tuple(sizes)
-
-
-def _written_size(node: fx.Node) -> int | None:
-    """The number of units that a view states, as in x.view(-1, 400); None if it states none."""
-    if node.target not in ("view", "reshape", torch.reshape):
-        return None
-    last = _sizes(node)[-1]
-    return last if last != -1 else None
+    def _note(self, names: dict[str, bool], user: fx.Node) -> None:
+        require(
+            names.setdefault(str(user.target), self.is_relu) == self.is_relu,
+            f"{name_of(user)} is called behind a ReLU and behind a CReLU, of which only the first is widened; "
+            "give each place a layer of its own.",
+        )
 
 
 def _asks_for_batch_size(node: fx.Node) -> bool:
@@ -233,12 +180,13 @@ def _asks_for_batch_size(node: fx.Node) -> bool:
     return False
 
 
-def _every_call_is_wide(graph: fx.Graph, plan: Doubling, wide: set[fx.Node]) -> None:
+def _require_doubled_everywhere(graph: fx.Graph, plan: Doubling, doubled: set[fx.Node]) -> None:
     """Refuse a layer that is called in several places of which only some see doubled units."""
-    changed = {*plan.mirrored, *plan.norms}
+    widened = plan.readers | plan.norms
     for node in graph.nodes:
-        require(
-            node.op != "call_module" or node.target not in changed or node in wide,
-            f"{name_of(node)} is called in several places and only some of them follow a ReLU, so it cannot read a "
-            'CReLU\'s doubled units; use kind="prelu".',
-        )
+        if node.op == "call_module" and str(node.target) in widened and node not in doubled:
+            remedy = 'use kind="prelu"' if widened[str(node.target)] else "give each place a layer of its own"
+            raise Refused(
+                f"{name_of(node)} is called in several places and only some of them follow a ReLU, so it cannot read "
+                f"a CReLU's doubled units; {remedy}."
+            )

@@ -52,7 +52,7 @@ def looks_linear(
     "Linear" means up to a constant: biases that were kept add one, and so does BatchNorm, which is affine while its
     statistics are held fixed, in evaluation mode; in training mode it divides by the batch's deviation, which is not
     linear. Only ReLUs are changed. Max pooling and gates, say, stay, and the network is then linear but for them;
-    ``skiplab.remedies.linearity.is_linear`` tells.
+    ``skiplab.remedies.linearity.is_linear`` tells. ``x.view(-1, n)`` behind a ReLU is taken to flatten each sample.
     """
     one_of("kind", kind, KINDS)
     require(
@@ -64,6 +64,7 @@ def looks_linear(
         f"generator is {generator!r}, but must be a torch.Generator, such as "
         "skiplab.randomness.torch_generator(seed) returns.",
     )
+    _require_values(model)
     graph = traced(model, "looks_linear")
     changed = copied(model, "looks_linear")
     parts = dict(changed.named_modules(remove_duplicate=False))
@@ -71,16 +72,29 @@ def looks_linear(
     plan = doubling(graph, parts, relus=kind == "crelu")
     relus = [node for node in graph.nodes if is_relu(node, parts)]
     require(
-        bool(relus or plan.mirrored or any(isinstance(part, nn.PReLU) for part in changed.modules())),
+        bool(relus or plan.readers or any(isinstance(part, nn.PReLU) for part in changed.modules())),
         f"{type(model).__name__} has no ReLU, so there is nothing that could be made to look linear.",
     )
     swaps = _drawn(changed, plan, generator if orthogonal else None)
-    swaps |= {parts[name]: _doubled_norm(parts[name]) for name in plan.norms}
+    for name, to_widen in plan.norms.items():
+        if to_widen:
+            swaps[parts[name]] = _doubled_norm(parts[name])
+        else:
+            _make_halves_equal(parts[name])
     rectifiers = {node: _rectifier(node, parts, plan) for node in relus}
     if not plan.sizes and _are_modules(rectifiers):
         swaps |= {parts[str(node.target)]: rectifier for node, rectifier in rectifiers.items()}
         return _swapped(changed, swaps)
     return _rewritten(model, _swapped(changed, swaps), graph, rectifiers, plan)
+
+
+def _require_values(model: nn.Module) -> None:
+    for name, value in (*model.named_parameters(), *model.named_buffers()):
+        require(
+            not value.is_meta,
+            f"{name!r} is on the meta device, where tensors have no values; call to_empty(device='cpu') and load the "
+            "model's weights, or build it on another device.",
+        )
 
 
 def _check_layers(graph: fx.Graph, parts: Mapping[str, nn.Module]) -> None:
@@ -109,7 +123,8 @@ def _drawn(
             if isinstance(layer, nn.PReLU):
                 nn.init.ones_(layer.weight)
             continue
-        reads = name in plan.mirrored
+        reads = name in plan.readers
+        is_wide = reads and not plan.readers[name]  # it has both halves already, and the first counts
         require(
             "weight" in layer._parameters or not (reads or generator),
             f"The weight of {name!r} is computed from other parameters; remove its parametrisation first.",
@@ -119,7 +134,7 @@ def _drawn(
             f'{name!r} shares its weight with another layer, so it cannot be mirrored; use kind="prelu".',
         )
         weight = layer.weight.detach()
-        if plan.mirrored.get(name):  # it has both halves already, and the first counts
+        if is_wide:
             weight = weight[:, : weight.shape[1] // 2]
         if generator is not None:
             window = weight.shape[2:]
@@ -133,11 +148,11 @@ def _drawn(
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
         with torch.no_grad():
-            if plan.mirrored.get(name):
+            if is_wide:
                 layer.weight.copy_(mirror(weight))
             elif generator is not None:
                 layer.weight.copy_(weight)
-        if reads and not plan.mirrored[name]:
+        if reads and not is_wide:
             swaps[layer] = mirrored(layer)
     return swaps
 
@@ -198,6 +213,18 @@ def _doubled_norm(norm: nn.Module) -> nn.Module:
         if statistic.ndim == 1:
             setattr(wide, name, statistic.repeat(2))
     return wide
+
+
+def _make_halves_equal(norm: nn.Module) -> None:
+    """Give the second half of a CReLU's channels the scales, shifts and statistics of the first, in place.
+
+    Readers subtract the second half: γ(ρ(x) − μ)/σ + β less γ(ρ(−x) − μ)/σ + β is γx/σ, linear only if γ/σ is one.
+    """
+    with torch.no_grad():
+        for value in (*norm.parameters(recurse=False), *norm.buffers(recurse=False)):
+            if value.ndim == 1:
+                first, second = value.chunk(2)
+                second.copy_(first)
 
 
 def _rewritten(

@@ -1,8 +1,9 @@
 """Penalties on parameters, added to each member's gradient with its own strength.
 
-Both kinds are λ‖θ_S − t‖² on some columns S of the rows; their gradient 2λ(θ_S − t) costs one pass over those
-columns. BiasSymmBreak draws targets t ~ N(0, σ²) once, BiasL2Reg is its case σ = 0, BiasReg its case with
-mean μ; BiasInit has no penalty and only starts from such targets (orhan2017, section 2.4.1).
+Weight decay and targets for biases are both λ‖θ_S − t‖² on some columns S of the rows, with the gradient
+2λ(θ_S − t). Weight decay has S all weights and t = 0. The bias penalties of orhan2017, section 2.4.1, have S the
+hidden biases: BiasSymmBreak draws targets t ~ N(0, σ²) once, BiasL2Reg is its case σ = 0, BiasReg its case with
+mean μ. BiasInit has no penalty and only starts from such targets.
 """
 
 from __future__ import annotations

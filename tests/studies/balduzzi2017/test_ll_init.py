@@ -56,7 +56,9 @@ def test_every_claim_holds_on_these_networks(table: pd.DataFrame, settings: Sett
         (LOOKS_LINEAR[1], "gradient", 1e-9, "gradient-constant"),
         (LOOKS_LINEAR[0], "stretch", 1e-9, "isometry"),
         (AFTER_HE[0], "departure", 1e-15, "he-not-linear"),
-        (LOOKS_LINEAR[1], "stepped", 1e-15, "one-step"),
+        (AFTER_HE[1], "departure", float("nan"), "he-not-linear"),
+        (LOOKS_LINEAR[0], "stepped", 1e-15, "one-step"),
+        (LOOKS_LINEAR[1], "stepped", 1e-15, "one-step-prelu"),
     ],
 )
 def test_one_network_that_disobeys_contradicts_its_claim(
@@ -66,8 +68,41 @@ def test_one_network_that_disobeys_contradicts_its_claim(
     rows = (table["family"] == CONV) & (table["network"] == network) & (table["quantity"] == quantity)
     changed.loc[rows & (table["draw"] == 1) & (table["depth"] == 5), "value"] = value
     verdicts = judge(STUDY, changed, settings, "quick")
-    against = [(v.claim, v.condition) for v in verdicts if v.verdict == "contradicted"]
-    assert against == [(claim, f"{CONV}, {network}")]
+    against = [v for v in verdicts if v.verdict == "contradicted"]
+    assert [(v.claim, v.condition) for v in against] == [(claim, f"{CONV}, {network}")]
+    if quantity in ("stepped", "departure") and claim != "linear":
+        assert against[0].statistic == 1
+        assert against[0].detail.startswith("1 of 4 networks are linear")
+
+
+def test_counts_say_what_they_count_and_our_own_claims_are_marked() -> None:
+    units = {claim.id: claim.unit for claim in STUDY.claims}
+    assert units["he-not-linear"] == "networks that are linear"
+    assert units["one-step"] == units["one-step-prelu"] == "networks still linear after one step"
+    ours = {claim.id for claim in STUDY.claims if claim.text.startswith("Ours: ")}
+    assert ours == {"isometry", "he-not-linear", "one-step-prelu"}
+
+
+@pytest.mark.parametrize("start", [*AFTER_HE, *LOOKS_LINEAR])
+def test_thin_networks_are_measured_with_norms_that_do_something(start: str) -> None:
+    """Only the thin trials draw statistics, so that those of the other families keep their keys."""
+    calls = STUDY.stages[0](Settings(runs=1), [])
+    assert {call.settings.family for call in calls if call.settings.random_norms} == {THIN}
+    drawn = Networks(THIN, 50, (0,), 0, 16, 5, random_norms=True)
+    net, again, other = (build(drawn, start, seed)[0] for seed in (0, 0, 1))
+    norms = [part for part in net.modules() if isinstance(part, torch.nn.BatchNorm2d)]
+    variances, scales = (
+        torch.cat([getattr(part, name).detach() for part in norms]) for name in ("running_var", "weight")
+    )
+    assert len(set(variances.tolist())) == len(variances)
+    assert float((scales.square() / variances).mean()) == pytest.approx(1, abs=0.1)
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, again.state_dict()[name])
+    first = other.get_submodule("blocks.0.norm")
+    assert not torch.equal(norms[0].running_mean, first.get_buffer("running_mean"))
+    still = build(Networks(THIN, 50, (0,), 0, 16, 5), start, 0)[0]
+    for name, value in still.named_parameters():
+        assert torch.equal(value, net.get_parameter(name)) or "norm" in name
 
 
 def test_slopes_are_the_differences_of_the_outputs_where_the_network_is_linear(table: pd.DataFrame) -> None:
@@ -111,6 +146,11 @@ def test_the_figure_has_a_column_a_start_and_a_line_a_depth(table: pd.DataFrame,
     assert [ax.get_title(loc="left") for ax in figure.axes[:4]] == [*AFTER_HE, *LOOKS_LINEAR]
     assert len(figure.axes) == 16
     assert all(len(ax.get_lines()) == 2 for ax in figure.axes)
+    legends = [ax.get_legend() for ax in figure.axes[3::4]]
+    assert [legend.get_title().get_text() for legend in legends] == ["modules"] * 3 + ["layers"]
+    figure.draw_without_rendering()
+    for ax, legend in zip(figure.axes[3::4], legends, strict=True):  # beside its panel, not on it
+        assert legend.get_window_extent().x0 >= ax.get_window_extent().x1
     flat = figure.axes[4 + 2].get_lines()[0].get_ydata()
     assert abs(flat - 1).max() < 1e-12
 

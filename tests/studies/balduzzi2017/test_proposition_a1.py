@@ -26,7 +26,7 @@ def table(settings: Settings) -> pd.DataFrame:
 def test_no_claim_is_contradicted_and_the_exact_one_holds(table: pd.DataFrame, settings: Settings) -> None:
     verdicts = judge(STUDY, table, settings, "quick")
     assert "contradicted" not in {each.verdict for each in verdicts}
-    firm = {each.verdict for each in verdicts if each.claim in ("derivative", "uncorrelated", "covariance")}
+    firm = {each.verdict for each in verdicts if each.claim in ("derivative", "covariance")}
     assert firm == {"holds"}
 
 
@@ -61,6 +61,23 @@ def test_correlated_components_are_contradicted(table: pd.DataFrame, settings: S
     assert found == {"contradicted"}
 
 
+@pytest.mark.parametrize(
+    ("correlation", "verdict"), [(0.0, "holds"), (0.008, "holds"), (0.05, "contradicted")]
+)
+def test_the_margin_of_no_correlation_is_in_r(
+    table: pd.DataFrame, settings: Settings, correlation: float, verdict: str
+) -> None:
+    """Every r² is 1/n + correlation², and the runs' mean of r² − 1/n is exact."""
+    changed = table.copy()
+    rows = table["quantity"] == "component"
+    off = table.loc[rows, "s"] != table.loc[rows, "t"]
+    changed.loc[rows, "value"] = np.where(off, np.sqrt(1 / settings.nets + correlation**2), 1.0)
+    found = [each for each in judge(STUDY, changed, settings, "quick") if each.claim == "uncorrelated"]
+    assert {each.verdict for each in found} == {verdict}
+    assert [each.statistic for each in found] == pytest.approx([correlation**2] * 2, abs=1e-15)
+    assert {each.margin for each in found} == {0.01**2}
+
+
 def test_components_have_the_walks_variances(table: pd.DataFrame) -> None:
     found = by_run(table, "normal", "component")
     exact = eigenvalues(4, 100)
@@ -87,5 +104,15 @@ def test_normal_nets_are_kept_to_be_drawn() -> None:
     assert len(frame[frame["quantity"] == "in x"]) == 2 * 8
 
 
-def test_the_figure_has_six_panels(table: pd.DataFrame, settings: Settings) -> None:
-    assert len(STUDY.figure(table, settings).axes) == 6
+def test_the_figure_has_six_panels_and_says_what_is_measured_and_what_is_expected(
+    table: pd.DataFrame, settings: Settings
+) -> None:
+    axes = STUDY.figure(table, settings).axes
+    assert len(axes) == 6
+    legends = [ax.get_legend() for ax in axes[:4]]
+    assert all(legend is not None for legend in legends)
+    assert [text.get_text() for text in legends[1].get_texts()] == ["nets", r"$\min(s, t)$"]
+    assert [text.get_text() for text in legends[3].get_texts()] == [
+        "nets",
+        r"$\sqrt{2}\,\sin((k-\frac{1}{2})\pi t)$",
+    ]

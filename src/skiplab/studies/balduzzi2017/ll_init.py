@@ -39,7 +39,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Networks:
-    """Settings of one trial: networks of one family and depth, with all four starts."""
+    """Settings of one trial: networks of one family and depth, with all four starts.
+
+    ``random_norms`` says whether batch normalisation has random statistics, or means 0 and variances 1 as torch has
+    them before the first batch, which leave its input as it is.
+    """
 
     family: str
     depth: int
@@ -47,6 +51,7 @@ class Networks:
     width: int
     side: int
     points: int
+    random_norms: bool = False
 
 
 @trial(version=1)
@@ -133,6 +138,8 @@ def build(settings: Networks, start: str, seed: int) -> tuple[nn.Module, tuple[i
         kind = "crelu" if start.startswith("CReLU") else "relu"
         r = (settings.depth - 2) // 4
         net = ThinNet(r, generator=generator, kind=kind, image_size=side, dtype=double)
+        if settings.random_norms:
+            draw_norms(net, torch_generator(seed, "ll-init norms", settings.depth))
     shape = (width,) if settings.family == FULL else (3, side, side)
     if start == "CReLU, He":
         # The same architecture as the mirrored one, but both halves drawn apart.
@@ -141,6 +148,25 @@ def build(settings: Networks, start: str, seed: int) -> tuple[nn.Module, tuple[i
         kind = "crelu" if start.startswith("CReLU") else "prelu"
         net = looks_linear(net, generator=generator, kind=kind)
     return net, shape
+
+
+def draw_norms(net: nn.Module, generator: torch.Generator) -> None:
+    """Draw statistics, scales and shifts of batch normalisation, all different, as training leaves them.
+
+    Variances v are uniform on [½, 2] and scales γ on [½, 3/2], so that E[γ²/v] = 1.001 and two hundred layers keep
+    the signal's size; means and shifts are uniform on ±0.1, or their sum would drown it.
+    """
+    from torch import nn
+
+    for part in net.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            mean, variance = part.running_mean, part.running_var
+            assert mean is not None
+            assert variance is not None
+            for value in (mean, part.bias):
+                nn.init.uniform_(value, -0.1, 0.1, generator=generator)
+            nn.init.uniform_(variance, 0.5, 2.0, generator=generator)
+            nn.init.uniform_(part.weight, 0.5, 1.5, generator=generator)
 
 
 def step(net: nn.Module, x: torch.Tensor, target: torch.Tensor) -> None:
@@ -163,7 +189,10 @@ def networks(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
         THIN: (tuple(4 * r + 2 for r in settings.rs), 0, settings.thin_side),
     }
     return [
-        starts.of(Networks(family, depth, seeds, width, side, settings.points), label=f"{family}, {depth}")
+        starts.of(
+            Networks(family, depth, seeds, width, side, settings.points, random_norms=family == THIN),
+            label=f"{family}, {depth}",
+        )
         for family, (depths, width, side) in sizes.items()
         for depth in depths
     ]
@@ -188,13 +217,16 @@ def _zeros(
 
 
 def _bent(frame: pd.DataFrame, quantity: str, networks: Sequence[str]) -> Iterator[Evidence]:
-    """Count networks that are linear, where none should be."""
+    """Count networks that are linear, where none should be; a departure that is no number counts as linear."""
     chosen = frame[frame["quantity"] == quantity]
     for family in (FULL, CONV, THIN):
         for start in networks:
             values = chosen.loc[(chosen["family"] == family) & (chosen["network"] == start), "value"]
-            detail = f"the smallest departure of {len(values)} networks is {values.min():.2g}"
-            yield Evidence(f"{family}, {start}", [(values <= ROUNDING).astype(float).tolist()], detail=detail)
+            linear = int((~(values > ROUNDING)).sum())
+            detail = (
+                f"{linear} of {len(values)} networks are linear; the smallest departure is {values.min():.2g}"
+            )
+            yield Evidence(f"{family}, {start}", [[float(linear)]], detail=detail)
 
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
@@ -219,7 +251,9 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
             departures.setdefault(row, {})[network] = float(
                 mine.loc[mine["quantity"] == measure, "value"].max()
             )
-    return looks_linear_panels(rows, {row for row, (_, name) in shown.items() if name == "slope"}, departures)
+    slopes = {row for row, (_, name) in shown.items() if name == "slope"}
+    depths = {row: "layers" if family == THIN else "modules" for row, (family, _) in shown.items()}
+    return looks_linear_panels(rows, slopes, departures, depths)
 
 
 STUDY = Study(
@@ -228,11 +262,11 @@ STUDY = Study(
     title="Rectifier networks that start as linear maps: mirrored CReLUs, PReLUs with a = 1, orthogonal weights",
     caption=(
         "A random direction f of the output and its derivative df/dt along a random line through input space, for "
-        "one network of each depth (legend: modules, or layers of the thin networks); outputs are centred and in "
-        "units of their deviation, derivatives in units of their root mean square. After He et al. the output bends "
-        "at every ReLU that switches and the derivative jumps; with the looks-linear start it is one constant, at "
-        "any depth. Numbers in the panels, the largest over all networks drawn: a, the relative departure from "
-        "superposition; below, the relative change of the gradient between inputs."
+        "one network of each depth, the deeper the darker; outputs are centred and in units of their deviation, "
+        "derivatives in units of their root mean square. After He et al. the output bends at every ReLU that "
+        "switches and the derivative jumps; with the looks-linear start it is one constant, at any depth. Numbers in "
+        "the panels, the largest over all networks drawn: a, the relative departure from superposition; below, the "
+        "relative change of the gradient between inputs."
     ),
     settings={
         "smoke": Settings(
@@ -261,23 +295,30 @@ STUDY = Study(
         ),
         Claim(
             "isometry",
-            "With orthogonal weights, kernels that are zero but for the centre tap included, norms are kept exactly.",
+            "Ours: with orthogonal weights, kernels of one centre tap included, norms are kept exactly.",
             Exact(rounding=ROUNDING),
             lambda frame, settings: _zeros(frame, "stretch", (FULL, CONV)),
             "largest |‖net(x)‖/‖x‖ − 1|",
         ),
         Claim(
             "he-not-linear",
-            "Initialised after He et al., the same ReLU and CReLU networks are not linear, in any network drawn.",
+            "Ours: initialised after He et al., no ReLU or CReLU network of the same architecture is linear.",
             Exact(),
             lambda frame, settings: _bent(frame, "departure", AFTER_HE),
-            "linear networks",
+            "networks that are linear",
         ),
         Claim(
             "one-step",
-            "The output ceases to be linear as soon as a weight update makes the two blocks diverge.",
+            "The output ceases to be linear as soon as a weight update makes a CReLU's two blocks W and −W diverge.",
             Exact(),
-            lambda frame, settings: _bent(frame, "stepped", LOOKS_LINEAR),
+            lambda frame, settings: _bent(frame, "stepped", LOOKS_LINEAR[:1]),
+            "networks still linear after one step",
+        ),
+        Claim(
+            "one-step-prelu",
+            "Ours: so it does with PReLUs, as soon as an update moves their slopes off a = 1.",
+            Exact(),
+            lambda frame, settings: _bent(frame, "stepped", LOOKS_LINEAR[1:]),
             "networks still linear after one step",
         ),
     ),
@@ -287,8 +328,9 @@ STUDY = Study(
         "fully connected networks of one width (a linear map, then modules Wρ(x)), stride-1 convolutions of one "
         "width, and the thin networks of appendix A4 with strides and batch normalisation.",
         "Everything is exact and in float64, so every network drawn has to obey: no statistics are needed.",
-        "Batch normalisation is held at its statistics, which makes it affine. In training mode it divides by the "
-        "batch's own deviation, so that a network with it is linear in each input only while those are held fixed.",
+        "Batch normalisation, in the thin networks, is held at random statistics, which makes it affine: variances "
+        "uniform on [½, 2], scales on [½, 3/2], means and shifts on ±0.1. In training mode it divides by the batch's "
+        "own deviation, so that a network with it is linear in each input only while those are held fixed.",
         "Orthonormal columns need A ≥ B outputs; where a layer has fewer outputs than inputs we take orthonormal "
         "rows. Norms are therefore kept in the fully connected and stride-1 networks, not in the thin ones, whose "
         "strides drop pixels; no row claims it of them.",
