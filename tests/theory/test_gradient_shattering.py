@@ -1,4 +1,4 @@
-"""Products of theorems 1–3 and corollary 1, their asymptotes, misprints and corrections."""
+"""Products of theorems 1–3 and corollary 1, their asymptotes and corrections."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from skiplab.checks import Refused
 from skiplab.randomness import numpy_generator, torch_generator
 from skiplab.theory import gradient_shattering as theory
 from skiplab.theory import independent_gates as gates
+from skiplab.theory.printed_shattering import printed_residual_batch_norm
 
 DEPTHS = (1, 2, 7, 100)
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_closed_forms(depth: int) -> None:
-    assert theory.plain(depth) == theory.Moments(1.0, 0.5**depth)
+    assert (theory.plain(depth).variance, theory.plain(depth).covariance) == (1.0, 0.5**depth)
     assert theory.residual(depth).variance == 2.0**depth
     assert theory.residual(depth).correlation == pytest.approx(0.75**depth)
     rescaled = theory.residual(depth, alpha=1 / math.sqrt(2))
@@ -35,18 +36,21 @@ def test_theorem_3_telescopes_and_has_a_ratio_of_gammas(depth: int, beta: float)
     a = 1 / beta**2
     log = math.lgamma(depth + a + 0.5) + math.lgamma(a) - math.lgamma(a + 0.5) - math.lgamma(depth + a)
     assert found.covariance == pytest.approx(math.exp(log))
-    assert theory.printed_residual_batch_norm(depth + 1, beta).variance == pytest.approx(found.variance)
+    assert printed_residual_batch_norm(depth + 1, beta).variance == pytest.approx(found.variance)
 
 
 def test_the_numbers_of_the_errata() -> None:
     """L = 100 in the paper's counting crosses 99 modules."""
     assert theory.residual_batch_norm(99, 1.0).covariance == pytest.approx(11.27, abs=0.005)
     assert theory.residual_batch_norm(99, 0.1).correlation == pytest.approx(0.709, abs=5e-4)
-    assert theory.printed_correlation(100, 0.1) == pytest.approx(1.0)
     centred = theory.residual_batch_norm(99, 1.0, centred=True)
     assert centred.variance == pytest.approx(408, abs=0.5)
     assert centred.correlation == pytest.approx(0.058, abs=5e-4)
     assert theory.residual_batch_norm(99, 0.1, centred=True).correlation == pytest.approx(0.686, abs=5e-4)
+    for batch, expected in ((64, 507), (256, 430)):
+        found = theory.residual_batch_norm(99, 1.0, centred=True, batch=batch).variance
+        assert found == pytest.approx(expected, abs=0.5)
+    assert theory.highway(10**5, cosine=0.0).correlation == pytest.approx(0.634, abs=5e-4)
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -66,14 +70,6 @@ def test_asymptotic_powers() -> None:
     assert theory.residual_batch_norm_asymptote(400).covariance == pytest.approx(math.sqrt(4 * 400 / math.pi))
     falls = [theory.residual_batch_norm_asymptote(depth, centred=True).correlation for depth in (100, 200)]
     assert math.log2(falls[1] / falls[0]) == pytest.approx(-math.pi / (2 * math.pi - 2))
-
-
-def test_printed_versions_are_wrong_where_the_errata_say() -> None:
-    assert theory.printed_plain(2) == theory.plain(2)
-    assert theory.printed_plain(3).covariance > theory.plain(3).covariance
-    assert theory.printed_rescaled(3).variance == pytest.approx(4.0**3)
-    assert theory.printed_highway(100).covariance > 80
-    assert theory.printed_residual_batch_norm(100).covariance == pytest.approx(10.0)
 
 
 def test_highway_limits_about_zero_and_about_the_mean() -> None:
@@ -132,6 +128,116 @@ def test_the_inverse_variance_of_a_small_batch() -> None:
     assert (1 / x.var(axis=1)).mean() == pytest.approx(expected, rel=0.01)
 
 
+def gradients_of_a_normalised_net(
+    skip: float, beta: float, depth: int, width: int, batch: int, generator: torch.Generator
+) -> tuple[float, float]:
+    """E[∇_i²] and E[∇_i ∇_j] of one real net x ↦ skip x + β W ρ(BN(x)), BN's statistics held constant."""
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    x, steps = draw(batch, width), []
+    for _ in range(depth):
+        deviation = x.std(0, correction=0)
+        z = (x - x.mean(0)) / deviation
+        W = draw(width, width) * math.sqrt(2 / width)
+        steps.append((W, (z > 0) / deviation))
+        x = skip * x + beta * z.relu() @ W.T
+    gradient = torch.ones_like(x)
+    for W, slope in reversed(steps):
+        gradient = skip * gradient + beta * (gradient @ W) * slope
+    square, total = gradient.square().sum(), gradient.sum(0).square().sum()
+    return float(square) / (batch * width), float(total - square) / (batch * (batch - 1) * width)
+
+
+@pytest.mark.parametrize(
+    ("skip", "beta", "depth", "batch"), [(0.0, 1.0, 4, 8), (1.0, 1.0, 8, 8), (1.0, 0.5, 8, 8)]
+)
+def test_small_batches_through_many_layers(skip: float, beta: float, depth: int, batch: int) -> None:
+    """All three corrections for the batch at once; without that of 1 − 1/π the first case would be a third larger."""
+    generator = torch_generator(0, "small batches", depth, batch, int(skip))
+    nets = [gradients_of_a_normalised_net(skip, beta, depth, 400, batch, generator) for _ in range(40)]
+    exact = (
+        theory.residual_batch_norm(depth, beta, centred=True, batch=batch)
+        if skip
+        else theory.plain_batch_norm(depth, batch=batch)
+    )
+    for found, expected in zip(
+        torch.tensor(nets, dtype=torch.float64).T, (exact.variance, exact.covariance), strict=True
+    ):
+        error = float(found.std()) / math.sqrt(len(found))
+        assert abs(float(found.mean()) - expected) < 4 * error
+    variance = torch.tensor(nets, dtype=torch.float64)[:, 0]
+    assert float(variance.std()) / math.sqrt(len(nets)) < 0.04 * exact.variance
+
+
+def test_what_a_branch_adds_over_a_small_batch() -> None:
+    """The spread of ρ over a normalised batch of 5, which decides what the next normalisation divides by."""
+    z = numpy_generator(0, "spheres").normal(size=(400_000, 5))
+    z = (z - z.mean(1, keepdims=True)) / z.std(1, keepdims=True)
+    found = 2 * z.clip(0).var(axis=1, ddof=1)
+    # Of the second of two modules variance is B/((B − 3)κ), beside the first one's B/(B − 3).
+    one, two = (theory.plain_batch_norm(depth, batch=5).variance for depth in (1, 2))
+    error = found.std() / math.sqrt(len(found))
+    assert abs(found.mean() - one**2 / two) < 4 * error
+    assert error < 0.002
+
+
+def test_correlations_at_any_depth() -> None:
+    assert theory.residual(1100).variance == math.inf
+    assert theory.residual(1100).correlation == pytest.approx(0.75**1100, rel=1e-9)
+    assert theory.residual(10**6).correlation == 0.0
+    assert theory.plain_batch_norm(1900).correlation == 0.0
+    assert theory.plain_batch_norm(1000).correlation == pytest.approx(0.5**1000)
+    assert theory.plain_batch_norm(2000).variance == math.inf
+    assert theory.spread(10**6, 10) == math.inf
+    # α cancels from every correlation, however far it carries the moments.
+    for alpha in (1e-200, 1e200, -0.3):
+        found = theory.residual(50, alpha)
+        assert found.correlation == pytest.approx(0.75**50)
+    assert theory.residual(2000, cosine=0.0).correlation == pytest.approx(
+        theory.residual(2000, 2**-0.5, cosine=0.0).covariance, rel=1e-9
+    )
+
+
+def test_the_mean_has_alphas_sign() -> None:
+    assert [theory.residual(depth, alpha=-1.0).mean for depth in (2, 3)] == [1.0, -1.0]
+    assert theory.residual(3, alpha=-0.5).mean == pytest.approx((-0.5) ** 3)
+    assert theory.highway(10, 0.8).mean == pytest.approx(0.8**10)
+    assert theory.plain(3).mean == 0.0
+
+
+def test_correlations_about_the_mean() -> None:
+    for found in (
+        theory.residual(5, 0.7, 0.4),
+        theory.residual(5, -0.7, 0.4),
+        theory.residual_batch_norm(99),
+        theory.residual_batch_norm_asymptote(100),
+        theory.highway(6, 0.9),
+    ):
+        square = found.mean**2
+        expected = (found.covariance - square) / (found.variance - square)
+        assert found.centred_correlation == pytest.approx(expected)
+    assert theory.residual_batch_norm_asymptote(10**6).centred_correlation == pytest.approx(
+        theory.residual_batch_norm(10**6).centred_correlation, rel=1e-5
+    )
+    # A branch of weight β → 0 leaves one path of L at a time, of which a pair shares half.
+    assert theory.residual(10, beta=1e-9).centred_correlation == pytest.approx(0.5)
+    assert theory.residual_batch_norm(10, beta=1e-9).centred_correlation == pytest.approx(0.5)
+    assert theory.plain(4).centred_correlation == theory.plain(4).correlation
+
+
+@pytest.mark.parametrize("beta", [1e-10, 1e-3, 0.0099, 0.0101])
+def test_the_asymptote_keeps_its_digits_at_small_beta(beta: float) -> None:
+    """Variance L β² at κ = 1, since Γ(a + 1) = a Γ(a), whichever way the ratio of gammas is computed."""
+    assert theory.residual_batch_norm_asymptote(1000, beta).variance == pytest.approx(
+        1000 * beta**2, rel=1e-10
+    )
+    series = 1 + beta**2 / 8 + beta**4 / 128  # √a Γ(a)/Γ(a + ½)
+    found = theory.residual_batch_norm_asymptote(1000, beta).covariance
+    assert found == pytest.approx(math.sqrt(1000) * beta * series, rel=1e-10)
+
+
 SCALES = {
     "plain": (gates.plain_scales, theory.plain),
     "residual": (gates.residual_scales, theory.residual),
@@ -184,5 +290,20 @@ def test_refusals() -> None:
         theory.plain_batch_norm(3, batch=3)
     with pytest.raises(Refused, match="beta is 0"):
         theory.residual_batch_norm_asymptote(3, 0.0)
+    with pytest.raises(Refused, match=r"depth is 2\.5"):
+        theory.plain(2.5)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match=r"alpha is 0\.0"):
+        theory.residual(10, alpha=0.0)
+    with pytest.raises(Refused, match=r"beta is 1e\+200"):
+        theory.residual_batch_norm(10, beta=1e200)
+    with pytest.raises(Refused, match="beta is nan"):
+        theory.residual(10, beta=math.nan)
+    with pytest.raises(Refused, match="width is 0"):
+        theory.spread(10, 0)
+    with pytest.raises(Refused, match="one must be other than 0"):
+        theory.spread(10, 5, 0.0, 0.0)
+    for still in (theory.residual_batch_norm(3, 0.0), theory.residual(3, beta=0.0), theory.highway(3, 1.0)):
+        with pytest.raises(Refused, match="do not vary about their mean"):
+            _ = still.centred_correlation
     with pytest.raises(Refused, match="samples is 0"):
         gates.gated_gradients([(0.0, 1.0)], 4, 0, 2, generator=torch_generator(0))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 import torch
 
+from skiplab.checks import Refused
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.randomness import numpy_generator, torch_generator
 from skiplab.reproduction.trial import Bench
@@ -86,7 +89,7 @@ def test_a_theory_off_by_five_errors_is_contradicted(
     rows = (table["law"] == "gates") & (table["model"] == "residual") & (table["L"] == 6)
     rows &= table["quantity"] == quantity
     values = table.loc[rows, "value"]
-    expected = dict(zip(("variance", "covariance"), models.theory(models.RESIDUAL, 6), strict=True))[quantity]
+    expected = getattr(models.theory(models.RESIDUAL, 6), quantity)
     error = values.std() / math.sqrt(len(values))
     changed.loc[rows, "value"] = values - values.mean() + expected + 5 * error
     found = said(judge(STUDY, changed, settings, "quick"), "theorem-2")
@@ -117,6 +120,89 @@ def test_errors_apart() -> None:
     assert errors_apart([1.0, 3.0], 3.0) == pytest.approx(1.0)
     assert errors_apart([2.0, 2.0], 2.0) == 0
     assert errors_apart([2.0, 2.0], 2.1) == math.inf
+    assert errors_apart([1e300, 3e300], 3e300) == pytest.approx(1.0)
+    assert math.isnan(errors_apart([1.0, math.inf], 1.0))
+
+
+def test_runs_that_overflow_do_not_hold(table: pd.DataFrame, settings: Settings) -> None:
+    changed = table.copy()
+    rows = (
+        (table["law"] == "gates") & (table["model"] == "residual") & (table["L"] == 6) & (table["run"] == 3)
+    )
+    changed.loc[rows, "value"] = math.inf
+    found = said(judge(STUDY, changed, settings, "quick"), "theorem-2")
+    assert found == {"theorem 2, L = 2": "holds", "theorem 2, L = 6": "contradicted"}
+
+
+def test_no_correlation_where_all_gradients_are_0(table: pd.DataFrame) -> None:
+    changed = table.assign(value=0.0)
+    assert all(map(math.isnan, sample(changed, "gates", models.PLAIN, 6, "correlation")))
+
+
+def test_one_printed_digit_is_met_within_half_a_unit(table: pd.DataFrame, settings: Settings) -> None:
+    """R = .113 and .709 round to the printed .1 and .7; .16 does not."""
+
+    def judged(beta_one: float) -> dict[str, str]:
+        changed = table[table["law"] != "paths"].copy()
+        changed["L"] = changed["L"].replace({6: 100, 8: 100})
+        for name, value in (("batch norm 1", beta_one), ("batch norm .1", 0.709)):
+            rows = changed["model"] == name
+            noise = 1 + 0.001 * np.cos(changed["run"])
+            changed.loc[rows & (changed["quantity"] == "variance"), "value"] = 1.0
+            changed.loc[rows & (changed["quantity"] == "covariance"), "value"] = value * noise
+        rows = pd.concat([changed, table[table["law"] == "paths"]], ignore_index=True)
+        verdicts = judge(STUDY, rows, settings, "quick")
+        return said(verdicts, "hundred-layers") | said(verdicts, "hundred-layers-tenth")
+
+    assert set(judged(0.1127).values()) == {"holds"}
+    found = judged(0.16)
+    assert found["β = 1, independent gates, L = 100"] == "contradicted"
+    assert found["β = 0.1, independent gates, L = 100"] == "holds"
+
+
+def test_what_chance_does_to_three_standard_errors() -> None:
+    """The figures among the choices: Student's t of 100 and 50 runs, and log-normal runs of deep plain nets."""
+    said_so = next(line for line in STUDY.choices if line.startswith("Three standard errors"))
+    comparisons = 2 * len(models.GATED) * len(STUDY.settings["paper"].gated_depths)
+    assert comparisons == 72
+    for scale in ("paper", "quick"):
+        settings = STUDY.settings[scale]
+        p = 2 * scipy.stats.t.sf(3, settings.gated_runs - 1)
+        for words in (
+            f".{1e4 * p:.0f} %",
+            f".{1e2 * comparisons * p:.0f}",
+            f"{100 * (1 - (1 - p) ** comparisons):.0f} %",
+        ):
+            assert words in said_so
+        stream = numpy_generator(0, "log-normal", scale)
+        sigma = math.sqrt(100 * math.log1p(5 / settings.gated_width))  # of log v at L = 100
+        v = np.exp(
+            stream.normal(-(sigma**2) / 2, sigma, size=(10_000, settings.gated_runs, settings.gated_nets))
+        ).mean(2)
+        t = (v.mean(1) - 1) / (v.std(1, ddof=1) / math.sqrt(settings.gated_runs))
+        expected = {"paper": 0.004, "quick": 0.015}[scale]
+        assert (abs(t) > 3).mean() == pytest.approx(expected, abs=0.003)
+
+
+def test_depths_in_any_order_say_the_same(verdicts: list[Verdict], settings: Settings) -> None:
+    turned = dataclasses.replace(settings, depths=(8, 2), gated_depths=(6, 2))
+    assert judge(STUDY, run(turned), turned, "quick") == verdicts
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"depths": (10, 1)}, "depths has 1"),
+        ({"gated_depths": (2000,)}, "gated_depths has 2000"),
+        ({"batch": 3}, "batch is 3"),
+        ({"gated_samples": 1}, "gated_samples is 1"),
+        ({"layers": (1,)}, "layers has 1"),
+        ({"layers": (5,)}, "layers has 5"),
+    ],
+)
+def test_settings_without_a_meaning_are_refused_before_any_trial(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        STUDY.stages[0](dataclasses.replace(Settings(runs=5), **changes), [])
 
 
 @pytest.mark.parametrize("model", models.REAL, ids=lambda model: model.name)
@@ -124,7 +210,8 @@ def test_real_nets_obey_the_correction(model: models.Model) -> None:
     """Ten nets at L = 4: within 4 standard errors of wide nets' moments, and their batch's statistics."""
     wanted = Real(model.name, 4, runs=12, nets=1, width=150, batch=64)
     frame = real.function(wanted, Bench())
-    for quantity, expected in zip(("variance", "covariance"), models.corrected(model, 4, 64), strict=True):
+    for quantity in ("variance", "covariance"):
+        expected = getattr(models.corrected(model, 4, 64), quantity)
         found = sample(frame, "nets", model, 4, quantity)
         assert errors_apart(found, expected) < 4
         assert np.mean(found) == pytest.approx(expected, rel=0.25)
@@ -151,10 +238,10 @@ def test_a_trial_is_the_mean_over_its_nets() -> None:
 
 
 def test_theorem_3_crosses_one_module_less() -> None:
-    assert models.theory(models.NORMALISED, 100)[0] == pytest.approx(100.0)
+    assert models.theory(models.NORMALISED, 100).variance == pytest.approx(100.0)
     assert models.printed(models.NORMALISED, 100) == pytest.approx((100.0, 0.1))
     assert models.printed(models.NORMALISED_TENTH, 100)[1] == pytest.approx(1.0)
-    assert models.corrected(models.NORMALISED, 100, None)[0] == pytest.approx(408, abs=0.5)
+    assert models.corrected(models.NORMALISED, 100, None).variance == pytest.approx(408, abs=0.5)
     assert models.NORMALISED.modules(100) == 99
     assert models.RESIDUAL.modules(100) == 100
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skiplab.theory.gradient_moments import Moments
 
 LIMIT = math.e  # a mean over nets is trusted while E[v²]/E[v]² of a net's mean square v stays below
 WIDE = 1.25  # and a net counts as wide while it stays below this, about N ≥ 22 L for plain nets
@@ -46,50 +50,46 @@ REAL = (*GATED, PLAIN_NORMALISED)
 NAMED = {model.name: model for model in REAL}
 
 
-def theory(model: Model, L: int) -> tuple[float, float]:
-    """Variance and covariance by the theorem, its products and misprints put right."""
+def theory(model: Model, L: int) -> Moments:
+    """The moments by the theorem, its products and misprints put right."""
     from skiplab.theory import gradient_shattering as exact
 
-    found = {
+    return {
         "plain": lambda: exact.plain(L),
         "residual": lambda: exact.residual(L, model.alpha, model.beta),
-        "batch norm": lambda: exact.residual_batch_norm(L - 1, model.beta),
+        "batch norm": lambda: exact.residual_batch_norm(model.modules(L), model.beta),
         "highway": lambda: exact.highway(L),
         "plain batch norm": lambda: exact.plain_batch_norm(L, centred=False),
     }[model.family]()
-    return found.variance, found.covariance
 
 
 def printed(model: Model, L: int) -> tuple[float, float]:
     """Variance and correlation as printed; where print and proof agree this is the theorem itself."""
-    from skiplab.theory import gradient_shattering as exact
+    from skiplab.theory import printed_shattering as paper
 
-    if model.family == "plain":
-        found = exact.printed_plain(L)
-        return found.variance, found.correlation
     if model.family == "batch norm":
-        return exact.printed_residual_batch_norm(L, model.beta).variance, exact.printed_correlation(
-            L, model.beta
-        )
-    variance, covariance = theory(model, L)
-    return variance, covariance / variance
+        variance = paper.printed_residual_batch_norm(L, model.beta).variance
+        return variance, paper.printed_correlation(L, model.beta)
+    found = paper.printed_plain(L) if model.family == "plain" else theory(model, L)
+    return found.variance, found.correlation
 
 
-def corrected(model: Model, L: int, batch: int | None) -> tuple[float, float]:
-    """Variance and covariance of wide real nets: centring by BN over a batch, gates that agree without it.
+def corrected(model: Model, L: int, batch: int | None) -> Moments:
+    """The moments of wide real nets: centring by BN over a batch, gates that agree without it.
 
     Inputs are orthogonal, as independent Gaussian ones nearly are; ``batch`` None stands for many samples.
     """
     from skiplab.theory import gradient_shattering as exact
 
-    found = {
+    return {
         "plain": lambda: exact.plain(L, cosine=0.0),
         "residual": lambda: exact.residual(L, model.alpha, model.beta, cosine=0.0),
-        "batch norm": lambda: exact.residual_batch_norm(L - 1, model.beta, centred=True, batch=batch),
+        "batch norm": lambda: exact.residual_batch_norm(
+            model.modules(L), model.beta, centred=True, batch=batch
+        ),
         "highway": lambda: exact.highway(L, cosine=0.0),
         "plain batch norm": lambda: exact.plain_batch_norm(L, batch=batch),
     }[model.family]()
-    return found.variance, found.covariance
 
 
 def is_wide_enough(model: Model, L: int, width: int) -> bool:

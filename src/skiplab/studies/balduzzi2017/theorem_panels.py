@@ -51,7 +51,7 @@ def _curves(model: models.Model, batch: int) -> Curves:
                     variance, correlation = models.printed(model, L)
                 else:
                     chosen = models.theory(model, L) if kind == "exact" else models.corrected(model, L, batch)
-                    variance, correlation = chosen[0], chosen[1] / chosen[0]
+                    variance, correlation = chosen.variance, chosen.correlation
                 values.append(variance if quantity == "variance" else correlation)
             found[quantity, kind] = (list(depths), values)
     return found

@@ -1,0 +1,73 @@
+"""Second moments of a pair of gradients, kept as logarithms since they double or halve with every layer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from skiplab.checks import require
+
+
+@dataclass(frozen=True, repr=False)
+class Moments:
+    """E[∇_i²] and E[∇_i ∇_j] of a pair of inputs as the paper writes them, about 0, and E[∇_i] beside them.
+
+    Logarithms are kept, so that correlations are right at any depth; a moment that is past the floats reads inf
+    or 0. To base 2, which leaves the powers of 2 of theorems 1 and 2 exact.
+    """
+
+    log2_variance: float
+    log2_correlation: float
+    log2_mean: float = -math.inf  # of its absolute value
+    sign: int = 1  # of the mean
+
+    @property
+    def variance(self) -> float:
+        """C(i), the second moment of a gradient."""
+        return exp2(self.log2_variance)
+
+    @property
+    def covariance(self) -> float:
+        """C(i, j), the mean product of the gradients at two inputs."""
+        return exp2(self.log2_variance + self.log2_correlation)
+
+    @property
+    def mean(self) -> float:
+        """E[∇_i]."""
+        return self.sign * exp2(self.log2_mean)
+
+    @property
+    def correlation(self) -> float:
+        """R(i, j) of definition 1, the two inputs having the same variance."""
+        return exp2(self.log2_correlation)
+
+    @property
+    def centred_correlation(self) -> float:
+        """The correlation about the mean, for which the paper's would be taken by name."""
+        if math.isinf(self.log2_mean):
+            return self.correlation
+        # (C(i, j) − m²)/(C(i) − m²), with both moments in units of m².
+        under = self.log2_variance - 2 * self.log2_mean
+        over = under + self.log2_correlation
+        require(
+            under != 0, "The gradients do not vary about their mean; give the branch a weight other than 0."
+        )
+        return self.correlation * math.expm1(-over * math.log(2)) / math.expm1(-under * math.log(2))
+
+    def __repr__(self) -> str:
+        return f"Moments(variance={self.variance}, covariance={self.covariance}, mean={self.mean})"
+
+
+def log2(value: float) -> float:
+    """log₂, −∞ at 0."""
+    return math.log2(value) if value else -math.inf
+
+
+def log2_1p(value: float) -> float:
+    """log₂(1 + value), −∞ at −1, with all digits near 0."""
+    return math.log1p(value) / math.log(2) if value > -1 else -math.inf
+
+
+def exp2(value: float) -> float:
+    """2^value, inf where that is past the floats."""
+    return 2.0**value if value < 1024 else math.inf
