@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -192,6 +193,25 @@ def test_holm_runs_over_the_study_and_leaves_out_what_has_no_test() -> None:
     assert three[0].low < alone.low  # a stricter level, a wider interval
     strict = verdicts([(Greater(), [sample], None)], alpha=0.001)[0]
     assert (alone.verdict, strict.verdict) == ("holds", "undecided")
+
+
+def test_further_rows_are_a_family_of_their_own() -> None:
+    sample = [0.1, 1.0, 1.2, 0.4, 2.0, 0.9]
+
+    def judged(further: Sequence[Any]) -> dict[str, Verdict]:
+        rows = [
+            Evidence("claimed", [sample]),
+            *(Evidence(f"{k}", [each], headline=False) for k, each in further),
+        ]
+        claim = Claim("claim", "text", Greater(), lambda table, settings: rows)
+        study = dataclasses.replace(study_of([]), claims=[claim])
+        return {row.condition: row for row in judge(study, None, None, "quick")}
+
+    alone = judged([])
+    beside = judged(list(enumerate([NOISE, HIGH, sample, NOISE])))
+    assert beside["claimed"] == alone["claimed"]  # whatever else is looked at
+    assert [beside[f"{k}"].level for k in range(4)] == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
+    assert beside["2"].p_adjusted == pytest.approx(3 * alone["claimed"].p)
 
 
 def test_false_verdicts_are_rarer_than_alpha() -> None:

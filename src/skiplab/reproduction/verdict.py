@@ -1,4 +1,4 @@
-"""From a study's table to verdicts: each claim tested in each condition, Holm over the study.
+"""From a study's table to verdicts: each claim tested in each condition, Holm over a study's headlines.
 
 A statistical claim is a region of its statistic. It holds if the interval lies inside the region, is
 contradicted if the interval lies outside, and is undecided if the interval touches an end of the region.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,27 +106,37 @@ class _Row:
 
 
 def judge(study: Study, table: Any, settings: Any, scale: str, alpha: float | None = None) -> list[Verdict]:
-    """Judge every claim of a study in every condition, with familywise error at most alpha.
+    """Judge every claim of a study in every condition.
 
-    The family is all rows that have a test: not exact claims, ranges, or rows with too few or diverged runs.
+    Headline rows are one family, with a familywise error of at most alpha, and further rows are another: what is
+    looked at besides must not change what is said of the claims. A family is its rows that have a test: not exact
+    claims, ranges, or rows with too few or diverged runs.
     """
     rows = [
         _row(study.id, claim, evidence)
         for claim in study.claims
         for evidence in claim.evidence(table, settings)
     ]
+    alpha = study.alpha if alpha is None else alpha
+    headlines = _tested([row for row in rows if row.evidence.headline], alpha)
+    further = _tested([row for row in rows if not row.evidence.headline], alpha)
+    return [
+        _verdict(study.id, scale, row, next(headlines if row.evidence.headline else further)) for row in rows
+    ]
+
+
+def _tested(rows: list[_Row], alpha: float) -> Iterator[_Tested | None]:
+    """What Holm's procedure says of a family, row by row; None for rows without a test."""
     pairs = [statistics.opposing_p_values(row.test, row.region) for row in rows if row.test is not None]
     p_values = [statistics.two_sided(*pair) for pair in pairs]
-    levels, adjusted = statistics.holm_levels(p_values, study.alpha if alpha is None else alpha)
-    tested = iter(zip(pairs, p_values, levels.tolist(), adjusted.tolist(), strict=True))
-    return [
-        _verdict(study.id, scale, row, None if row.test is None else _Tested(*next(tested))) for row in rows
-    ]
+    levels, adjusted = statistics.holm_levels(p_values, alpha)
+    tested = map(_Tested, pairs, p_values, levels.tolist(), adjusted.tolist())
+    return (None if row.test is None else next(tested) for row in rows)
 
 
 @dataclass(frozen=True)
 class _Tested:
-    """What the family's tests said of one row."""
+    """What its family's tests said of one row."""
 
     pair: tuple[float, float]
     p: float

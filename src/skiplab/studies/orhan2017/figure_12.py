@@ -284,7 +284,7 @@ STUDY = Study(
         "taken by its mean accuracy on separate seeds and fewer epochs (search_epochs).",
         "The paper’s 50 runs are at each kind’s best gain, 10 at every other. W_k × 10 and so on is figure 2’s "
         "measurement: 10 pairs k < l a run, their mean, on 10,000 training images (quick: 1,000), in float64.",
-        "Welch’s test at α = .01, the paper’s for rescaling symmetry, with Holm’s correction over all rows.",
+        "Welch’s test at α = .01, the paper’s for rescaling symmetry, with Holm’s correction over the headline rows.",
         "A network at chance cannot fall further: one that has learned nothing counts as symmetric, and better "
         "networks can lose more; we therefore also compare accuracies above chance.",
         *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),

@@ -159,7 +159,7 @@ STUDY = Study(
         "not the running accuracy of its last epoch.",
         "The data set is not stated: we take both of section 2.4. The paper’s 40 runs are at each model's best gain, "
         "10 at every other.",
-        "Welch’s test at α = .01, Holm’s correction over all rows.",
+        "Welch’s test at α = .01, Holm’s correction over the headline rows.",
         "A network that answers at chance after rescaling has the ratio chance/accuracy, so that better networks "
         "can fall further; we therefore also compare accuracies above chance.",
         *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),
