@@ -8,6 +8,10 @@ import pytest
 import torch
 
 from skiplab.data import fingerprint
+from skiplab.figures.colours import colour_of
+from skiplab.figures.shattering_palette import NOISE
+from skiplab.measurements.autocorrelation import noise_band
+from skiplab.randomness import torch_generator
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017 import figure_2
@@ -16,8 +20,11 @@ from skiplab.studies.balduzzi2017.networks import (
     Gradients,
     Network,
     Noise,
+    as_noise,
     averages,
     band,
+    band_at_lag,
+    band_of_means,
     build,
     chosen,
     curves,
@@ -112,15 +119,72 @@ def test_noise_lies_in_its_own_band_and_not_in_the_other() -> None:
         assert curves(frame, kind)[0.0].to_numpy() == pytest.approx(1.0)
 
 
+@pytest.fixture(scope="module")
+def noises() -> pd.DataFrame:
+    return pd.concat([noise.function(Noise(kind, tuple(range(20))), Bench()) for kind in ("white", "brown")])
+
+
+@pytest.mark.parametrize("kind", ["white", "brown"])
+def test_bands_of_means_are_those_of_simulated_experiments(noises: pd.DataFrame, kind: str) -> None:
+    """Twenty series were drawn; the band of a mean of 80 follows from theirs."""
+    many = noise_band(kind, 256, range(1, 16), 80, torch_generator(1, "test"), draws=1000)
+    scale = many.average_high - many.average_low
+    low, high = band_of_means(noises, kind, 80)
+    assert low == pytest.approx(many.average_low, abs=0.12 * scale)
+    assert high == pytest.approx(many.average_high, abs=0.12 * scale)
+    scale = float(many.high[0] - many.low[0])
+    low, high = band_at_lag(noises, kind, 1, 80)
+    assert low == pytest.approx(
+        float(many.low[0]), abs=0.2 * scale
+    )  # quantiles of brown noise are not symmetric
+    assert high == pytest.approx(float(many.high[0]), abs=0.2 * scale)
+
+
+def test_further_rows_tell_networks_from_noise(noises: pd.DataFrame) -> None:
+    """White series pass; too scattered, too high and coloured at lag 1 alone fail in the row that asks for it."""
+
+    def rows(changed: pd.DataFrame) -> list[tuple[float, str]]:
+        found = list(as_noise(noises, "white", "here", changed))
+        assert not any(each.headline for each in found)
+        return [(float(np.mean(each.samples[0])), each.detail) for each in found]
+
+    white = curves(noises, "white")
+    low, high = band(noises, "white")
+    share, mean, first = rows(white)
+    inside = sum(low <= value <= high for value in averages(noises, "white"))
+    assert share == (pytest.approx(inside / 20 - 0.95), f"{inside} of 20 networks")
+    assert mean[0] > 0
+    assert first[0] > 0
+    # Every network ends up in the band of single series, and their mean outside that of twenty.
+    shifted = white.copy()
+    shifted.loc[:, 1.0:] = 0.02
+    share, mean, first = rows(shifted)
+    assert share[0] == pytest.approx(0.05)
+    assert mean[0] == pytest.approx(band_of_means(noises, "white", 20)[1] - 0.02)
+    assert mean[0] < 0
+    coloured = white.copy()
+    coloured.loc[:, 1.0] = -0.3
+    coloured.loc[:, 2.0:] = 0.3 / 14
+    share, mean, first = rows(coloured)
+    assert share[0] == pytest.approx(0.05)
+    assert mean[0] > 0
+    assert first[0] == pytest.approx(-0.3 - band_at_lag(noises, "white", 1, 20)[0])
+    assert first[0] < 0
+    assert "-0.3000" in first[1]
+
+
 def test_a_claim_has_a_row_for_each_end_of_its_band(table: pd.DataFrame, settings: Settings) -> None:
     verdicts = {(each.claim, each.condition): each for each in judge(STUDY, table, settings, "quick")}
     low, high = band(table, "white")
     mean = sum(averages(table, "plain+centring", settings.deep)) / settings.runs
     foot = verdicts["deep-white", "mean-centred: above the white band's foot"]
     top = verdicts["deep-white", "mean-centred: below the white band's top"]
+    white = [each for (claim, _), each in verdicts.items() if claim == "deep-white"]
+    assert len(white) == 3 * 2 + 3
+    assert sum(each.headline for each in white) == 2
     assert foot.statistic == pytest.approx(mean - low)
     assert top.statistic == pytest.approx(high - mean)
-    assert verdicts["resnet-between", "β = 0.1: above the white band"].verdict == "holds"
+    assert verdicts["resnet-between", "β = .1: above the white band"].verdict == "holds"
 
 
 @pytest.mark.parametrize(
@@ -158,10 +222,13 @@ def test_the_figure_has_five_columns(table: pd.DataFrame, settings: Settings) ->
     assert titles == [
         "1-layer\nfeedforward",
         "12-layer\nfeedforward",
-        "10-layer\nresnet",
+        "10-layer\nresnet, β = .1",
         "Brown\nnoise",
         "White\nnoise",
     ]
+    assert {ax.get_xlabel() for ax in axes[:10]} == {"input $x$"}
+    colours = [ax.get_lines()[0].get_color() for ax in axes[:5]]
+    assert colours == [colour_of("plain")] * 2 + ["#56B4E9", NOISE["brown"], NOISE["white"]]
     drawn = axes[0].get_lines()[0].get_ydata()
     centred = drawn - drawn.mean()
     image = np.asarray(axes[5].get_images()[0].get_array())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pandas as pd
 import pytest
 
@@ -11,7 +13,7 @@ from skiplab.studies.balduzzi2017.networks import averages
 
 @pytest.fixture(scope="module")
 def settings() -> Settings:
-    return Settings(runs=6, width=48, depths=(2, 16), points=128, lags=8, series=1000)
+    return Settings(runs=10, width=48, depths=(2, 16), points=128, lags=8, series=1000)
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +69,19 @@ def test_swapped_resnets_and_a_coloured_deep_net_contradict(table: pd.DataFrame,
 def test_the_figure_has_a_panel_a_kind_and_one_for_noise(table: pd.DataFrame, settings: Settings) -> None:
     figure = STUDY.figure(table, settings)
     titles = [ax.get_title(loc="left") for ax in figure.axes]
-    assert titles == ["Feedforward nets", "Resnets, β = 1", "Resnets, β = 0.1", "Noise"]
+    assert titles == ["Feedforward", "Resnet, β = 1", "Resnet, β = .1", "Noise"]
     for ax in figure.axes:
         lines = ax.get_lines()
         assert len(lines) == 2
         assert [line.get_ydata()[0] for line in lines] == pytest.approx([1.0, 1.0])
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["2 layers", "16 layers"]
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    strips = [f"mean of {settings.runs} {kind} series, 95 %" for kind in ("brown", "white")]
+    assert words == ["2 layers", "16", *strips]
+
+
+def test_depths_in_any_order_draw_the_deepest_darkest(table: pd.DataFrame, settings: Settings) -> None:
+    turned = STUDY.figure(table, dataclasses.replace(settings, depths=settings.depths[::-1]))
+    for ax, other in zip(turned.axes, STUDY.figure(table, settings).axes, strict=True):
+        for line, same in zip(ax.get_lines(), other.get_lines(), strict=True):
+            assert line.get_color() == same.get_color()
+            assert line.get_ydata() == pytest.approx(same.get_ydata())

@@ -5,8 +5,11 @@ import pandas as pd
 import pytest
 import torch
 
+from skiplab.checks import Refused
+from skiplab.reproduction.settings import choose
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
+from skiplab.studies.balduzzi2017 import figure_4
 from skiplab.studies.balduzzi2017.figure_3 import STUDY, Patterns, Settings, by_layer, kinds, patterns
 from skiplab.studies.balduzzi2017.networks import build, grid, plain
 
@@ -43,6 +46,17 @@ def test_batch_normalised_first_layers_split_the_line_in_two(table: pd.DataFrame
     assert by_layer(table, network, "activation")[1].to_numpy() == pytest.approx(0.5)
     pairs = half * (half - 1) / (settings.points * (settings.points - 1))
     assert by_layer(table, network, "coactivation")[1].to_numpy() == pytest.approx(pairs)
+
+
+@pytest.mark.parametrize("layers", [(0, 50), (1, 51), (-1, 50), (10, 1), (1, 1)])
+def test_layers_that_are_not_there_are_refused(layers: tuple[int, ...]) -> None:
+    with pytest.raises(Refused, match="layers 1 to 50"):
+        Settings(runs=1, layers=layers)
+    for study in (STUDY, figure_4.STUDY):
+        with pytest.raises(Refused, match=r"^layers is "):
+            choose(study, "paper", {"layers": ",".join(map(str, layers))})
+    with pytest.raises(Refused, match="layers 1 to 20"):
+        choose(STUDY, "paper", {"depth": "20"})
 
 
 def test_every_layer_of_every_network_is_there(table: pd.DataFrame, settings: Settings) -> None:
@@ -94,7 +108,11 @@ def test_other_shares_contradict(
 
 def test_the_figure_draws_solid_without_and_dotted_with_bn(table: pd.DataFrame, settings: Settings) -> None:
     figure = STUDY.figure(table, settings)
-    assert len(figure.axes) == 2
+    assert [ax.get_title("left") for ax in figure.axes] == [
+        "Feedforward",
+        "Resnet, β = 1 (not shown in the paper)",
+    ]
+    assert figure.legends[0].get_texts()[-1].get_text() == "coin flips"
     for ax in figure.axes:
         lines = [line for line in ax.get_lines() if not line.get_label().startswith("_")]
         styles = {line.get_label(): line.get_linestyle() for line in lines}

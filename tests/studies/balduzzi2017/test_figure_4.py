@@ -74,14 +74,27 @@ def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
     assert verdicts["bimodal-without-bn", "feedforward, no biases, layer 1"].statistic == -1.0
     short = verdicts["contiguity-short-in-feedforward-bn", "resnet + BN − feedforward + BN, layer 16"]
     assert short.verdict == "holds"
-    assert [each.claim for each in verdicts.values() if each.headline] == [claim.id for claim in STUDY.claims]
+    middle = histogram(table, settings, "feedforward + BN", "activation share", 16)
+    half = verdicts["half-active-with-bn", "feedforward + BN, layer 16"]
+    assert middle.columns[4:6].tolist() == pytest.approx([0.4, 0.5])
+    assert half.statistic == pytest.approx(middle.to_numpy()[:, 4:6].sum(axis=1).mean() - 0.5)
+    # At layer 1 every unit is active for exactly half the inputs.
+    assert verdicts["half-active-with-bn", "resnet + BN, layer 1"].statistic == pytest.approx(0.5)
+    headlines = [each.claim for each in verdicts.values() if each.headline]
+    assert list(dict.fromkeys(headlines)) == [claim.id for claim in STUDY.claims]
+    assert headlines.count("half-active-with-bn") == 2
 
 
-def test_even_activations_and_short_runs_contradict(table: pd.DataFrame, settings: Settings) -> None:
+def test_activations_the_other_way_round_and_short_runs_contradict(
+    table: pd.DataFrame, settings: Settings
+) -> None:
+    """With batch normalisation units on or off for all inputs, without it units on for half of them."""
     changed = table.copy()
-    changed.loc[(table["quantity"] == "activation share"), "value"] = [
-        0.5 if x in (0.4, 0.5) else 0.0 for x in table.loc[table["quantity"] == "activation share", "x"]
-    ]
+    shares = table["quantity"] == "activation share"
+    middle, normalised = table["x"].round(1).isin((0.4, 0.5)), table["model"].str.endswith("+BN")
+    changed.loc[shares, "value"] = 0.0
+    changed.loc[shares & middle & ~normalised, "value"] = 0.5
+    changed.loc[shares & table["x"].round(1).isin((0.0, 0.9)) & normalised, "value"] = 0.5
     resnet = table["model"] == "residual β=1+BN"
     changed.loc[resnet & table["quantity"].isin(("run length", "run spread")), "value"] = 0.1
     verdicts = {
@@ -97,3 +110,17 @@ def test_the_figure_has_a_raster_and_two_histograms_a_cell(table: pd.DataFrame, 
     assert np.array_equal(image, raster(table, settings, "feedforward", 16))
     heights = [bar.get_height() for bar in axes[7].patches]
     assert sum(heights) == pytest.approx(1.0)
+
+
+def test_what_is_alike_is_of_one_size_and_labelled(table: pd.DataFrame, settings: Settings) -> None:
+    figure = STUDY.figure(table, settings)
+    figure.draw_without_rendering()
+    for kind, label in enumerate(("input $x$", "activation per unit", "contiguity (inputs)")):
+        alike = figure.axes[kind::3]
+        assert {ax.get_xlabel() for ax in alike} == {label}
+        for side in ("width", "height"):
+            sizes = [getattr(ax.get_position(), side) for ax in alike]
+            assert sizes == pytest.approx([sizes[0]] * 9, rel=0.01)
+    rasters = [ax.get_position().y0 for ax in figure.axes[::3]]
+    assert rasters == pytest.approx(rasters[:3] * 3, abs=1e-3)  # three cases, three layers each
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["active", "inactive"]

@@ -167,7 +167,8 @@ def test_curves_the_other_way_round_contradict_every_claim() -> None:
     swap = {"plain": "resnet-0.1", "resnet-1": "resnet-1", "resnet-0.1": "plain"}
     ranks, norms = ({swap[model]: curve for model, curve in curves.items()} for curves in (RANKS, NORMS))
     found = judge(figure_5.STUDY, frame_of(ranks, norms), SETTINGS, "quick")
-    assert {row.verdict for row in found} == {"contradicted"}
+    # Without skips the rank is constant then, which is no fall.
+    assert {row.verdict for row in found if "change from" not in row.condition} == {"contradicted"}
 
 
 def test_a_quantity_that_has_reached_its_end_grew_faster_than_one_on_its_way() -> None:
@@ -179,12 +180,48 @@ def test_a_quantity_that_has_reached_its_end_grew_faster_than_one_on_its_way() -
     np.testing.assert_allclose([fast, slow], expected)
 
 
+def test_growth_beyond_ten_layers_is_a_further_row() -> None:
+    ranks = RANKS | {"plain": lambda logs: 0.5 - 0.1 * np.abs(logs - np.log(10))}
+    found = judge(figure_5.STUDY, frame_of(ranks, NORMS), SETTINGS, "quick")
+    (row,) = [row for row in found if "change from" in row.condition]
+    assert row.condition == "digits, feedforward, gradient of the loss, change from 10 to 50 layers"
+    assert (row.claim, row.headline) == ("rank-grows-faster-without-skips", False)
+    assert row.statistic == pytest.approx(-0.1 * np.log(5), abs=0.02)
+    assert row.verdict == "contradicted"
+    shallow = dataclasses.replace(SETTINGS, depths=(2, 4))
+    assert figure_5.beyond(frame_of(RANKS, NORMS), shallow) == []
+
+
+def test_depths_may_come_in_any_order() -> None:
+    """The order of the pictures is the shallowest network's, and curves keep their depths."""
+    frames = [
+        convnet_gradients.measure.function(dataclasses.replace(TINY, depths=depths), Bench())
+        for depths in ((2, 4), (4, 2))
+    ]
+    pd.testing.assert_frame_equal(*frames)
+    turned = dataclasses.replace(SETTINGS, depths=SETTINGS.depths[::-1])
+    figures = [figure_5.figure(frame_of(RANKS, NORMS), settings) for settings in (SETTINGS, turned)]
+    curves = [[line.get_xydata() for line in figure.axes[-2].get_lines()] for figure in figures]
+    for one, other in zip(*curves, strict=True):
+        np.testing.assert_allclose(one, other)
+
+
 def test_the_figure_shows_four_covariances_and_two_curves() -> None:
     figure = figure_5.figure(frame_of(RANKS, NORMS), SETTINGS)
-    titles = [ax.get_title("left") for ax in figure.axes]
-    assert titles == ["No skips, L=2", "No skips, L=50", "ResNet, β=0.1, L=2", "ResNet, β=0.1, L=50", "", ""]
-    ranks, norms = figure.axes[4:]
+    pictures = [ax for ax in figure.axes if ax.get_title("left")]
+    titles = [ax.get_title("left").replace("\n", " ") for ax in pictures]
+    assert titles == [
+        "Feedforward, 2 layers",
+        "Feedforward, 50 layers",
+        "Resnet, β = .1, 2 layers",
+        "Resnet, β = .1, 50 layers",
+    ]
+    for ax in pictures:
+        (image,) = ax.get_images()
+        assert image.colorbar.ax.get_xlabel() == "|covariance| / σ²"
+        assert ax.get_xlabel() == "image, by cluster"
+    ranks, norms = figure.axes[-2:]
     assert [text.get_text() for text in ranks.get_xticklabels()] == ["2", "4", "10", "24", "50"]
     assert norms.get_yscale() == "log"
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["White gradients", "No skips", "ResNet, β=1", "ResNet, β=0.1"]
+    assert labels == ["Feedforward", "Resnet, β = 1", "Resnet, β = .1", "White noise"]

@@ -52,7 +52,9 @@ def measure(settings: Gradients, bench: Bench) -> pd.DataFrame:
 
     images = samples_of(settings.data, "train", settings.images, settings.side, bench.device)
     white = rank_of_noise(settings.samples, images.inputs[0].numel())
-    networks = {depth: build(settings, images, depth).to(bench.device) for depth in settings.depths}
+    # The shallowest first: the order of the pictures is by its gradients.
+    depths = sorted(set(settings.depths))
+    networks = {depth: build(settings, images, depth).to(bench.device) for depth in depths}
     rows: list[dict[str, Any]] = []
     order: Sequence[int] = ()
     for number, (depth, network) in enumerate(networks.items()):
@@ -67,7 +69,7 @@ def measure(settings: Gradients, bench: Bench) -> pd.DataFrame:
                     continue
                 if number == 0:
                     order = clustered(found.gradients[0], settings.clusters, settings.seed)
-                if depth in (min(settings.depths), max(settings.depths)):
+                if depth in (depths[0], depths[-1]):
                     rows.extend(
                         {**place, "quantity": "covariance", "row": row, "column": column, "value": value}
                         for row, column, value in lower_triangle(found, order)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.checks import require
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Greater, Value
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -32,6 +33,15 @@ class Settings:
     depth: int = 50
     points: int = POINTS
     layers: tuple[int, ...] = (1, 10, 50)
+
+    def __post_init__(self) -> None:
+        # Layer 0 would be read as the last one.
+        within = all(1 <= layer <= self.depth for layer in self.layers)
+        require(
+            within and list(self.layers) == sorted(set(self.layers)),
+            f"layers is {', '.join(map(str, self.layers))}, but these networks have layers 1 to {self.depth}; "
+            "name some of them, in rising order.",
+        )
 
     @property
     def text_bias(self) -> float:
@@ -195,11 +205,12 @@ def _same(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Draw activation and coactivation by layer, without and with BN, in feedforward networks and resnets."""
     from skiplab.figures.activation_rasters import activation_curves
+    from skiplab.figures.shattering_palette import network_name
 
     named = kinds(settings)
     panels = {
-        "Feedforward nets": ("feedforward", "feedforward + BN"),
-        "Resnets (not shown in the paper)": ("resnet without BN", "resnet + BN"),
+        network_name(None): ("feedforward", "feedforward + BN"),
+        f"{network_name(1.0)} (not shown in the paper)": ("resnet without BN", "resnet + BN"),
     }
     return activation_curves(
         {
@@ -271,9 +282,9 @@ STUDY = Study(
     ),
     cost={"smoke": 0.5, "quick": 40.0, "paper": 40.0},
     described=(
-        "With and without batch normalisation units are active for half the inputs at every layer. Pairs of "
-        "inputs share a quarter of the active units with batch normalisation; without it the share climbs "
-        "with depth. Resnets with batch normalisation behave as feedforward nets do (not shown there)."
+        "With and without batch normalisation units are active for half their inputs on average. With it they "
+        "are co-active for a quarter of distinct pairs of inputs; without it that share climbs with depth. "
+        "Resnets with batch normalisation behave as feedforward nets do (not shown there)."
     ),
     choices=(
         *CHOICES,

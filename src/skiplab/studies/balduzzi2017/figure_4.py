@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.balduzzi2017.figure_3 import CHOICES, SCALES, Settings, by_layer, kinds, rows_of
+from skiplab.studies.balduzzi2017.figure_3 import BINS, CHOICES, SCALES, Settings, by_layer, kinds, rows_of
 from skiplab.studies.balduzzi2017.figure_3 import draws as networks_of_figure_3
+from skiplab.studies.balduzzi2017.networks import REACH
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = {
-    "feedforward": "Feedforward net without BN",
-    "feedforward + BN": "Feedforward net with BN",
-    "resnet + BN": "Resnet with BN",
+    "feedforward": "Feedforward without BN",
+    "feedforward + BN": "Feedforward with BN",
+    "resnet + BN": "Resnet, β = 1, with BN",
 }
 HELD = ("activation share", "run share", "run length", "run spread", "run")
 
@@ -50,6 +51,20 @@ def _bimodal(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
                 [(ends.min(axis=1) - middle.max(axis=1)).tolist()],
                 headline=words == "feedforward" and layer == last,
                 detail=detail,
+            )
+
+
+def _half(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
+    last = settings.layers[-1]
+    for words in ("feedforward + BN", "resnet + BN"):
+        for layer in settings.layers:
+            shares = histogram(frame, settings, words, "activation share", layer).to_numpy()
+            middle = shares[:, BINS // 2 - 1 : BINS // 2 + 1].sum(axis=1)
+            yield Evidence(
+                f"{words}, layer {layer}",
+                [(middle - 0.5).tolist()],
+                headline=layer == last,
+                detail=f"{middle.mean():.0%} of the units are in the two middle bins",
             )
 
 
@@ -91,7 +106,8 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
         return raster(frame, settings, words, layer), activation, runs
 
     return raster_panels(
-        {title: {layer: cell(words, layer) for layer in settings.layers} for words, title in SHOWN.items()}
+        {title: {layer: cell(words, layer) for layer in settings.layers} for words, title in SHOWN.items()},
+        reach=REACH,
     )
 
 
@@ -100,10 +116,11 @@ STUDY = Study(
     item="Figure 4",
     title="Batch normalisation uses every rectifier and shatters its response; a skip keeps it in longer pieces",
     caption=(
-        "Rasters: which of a layer's 100 units (rows) are active (dark) for which of 256 inputs in order (columns), "
-        "in one network. Left histograms: the share of inputs for which a unit is active. Right histograms: "
-        "contiguity, how many inputs in a row a unit stays active or inactive. Histograms are over all networks. (a) "
-        "Feedforward without and (b) with batch normalisation. (c) Resnet with it."
+        "Rasters: which of a layer's 100 units (rows) are active (black) for which of 256 inputs in order (columns), "
+        "in one network. Left histograms: of units, by the share of inputs for which they are active. Right "
+        "histograms: of runs of equal activation, by contiguity, their length. Histograms are means over all "
+        "networks with 95 % intervals. (a) Feedforward without and (b) with batch normalisation (BN). (c) Resnet "
+        "with it."
     ),
     settings=SCALES,
     stages=(draws,),
@@ -117,6 +134,14 @@ STUDY = Study(
             Greater(),
             _bimodal,
             "share of units",
+        ),
+        Claim(
+            "half-active-with-bn",
+            "Batch normalisation causes most neurons to be active for half the inputs: at layer 50 more than half of "
+            "them are active for 40 to 60 % of the inputs.",
+            Greater(),
+            _half,
+            "share of units, less ½",
         ),
         Claim(
             "contiguity-short-in-feedforward-bn",
@@ -146,8 +171,9 @@ STUDY = Study(
         *CHOICES,
         "Networks are figure 3's; the paper gives neither size nor number, nor which layers its picture shows but "
         "50.",
-        "Bimodal, short and broad are our words made measurable: ten bins, the mean length of a network's runs, and "
-        "the deviation of their log₂. Coin flips have runs of two inputs on average.",
+        "Bimodal, half, short and broad are the paper's words made measurable: ten bins, the middle two of them, the "
+        "mean length of a network's runs, and the deviation of their log₂. Coin flips have runs of two inputs on "
+        "average.",
     ),
     errata=(
         "Without biases and batch normalisation a unit's field is linear on each side of 0, so that it is active for "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 POINTS = 256  # section 1.1
 REACH = 2.0  # section 1.1: inputs between −2 and 2
-LAGS = 15  # figure 2's axis, read off the picture
+LAGS = 15  # ours: the text names no lag, and the pictures are not in our source
 BIAS = 1.0  # ours, see errata: the text's deviation, 1/√200, gives a gradient that is flat but for |x| < .18
 NOISES = ("brown", "white")
 _TOGETHER = 10  # networks run as one; fixed here, so that a table depends on nothing else
@@ -231,16 +231,65 @@ def band(frame: pd.DataFrame, kind: str) -> tuple[float, float]:
     return low, high
 
 
+def band_of_means(frame: pd.DataFrame, kind: str, count: int) -> tuple[float, float]:
+    """The same for the mean over ``count`` series: √count times narrower, about the mean of all series."""
+    low, high = band(frame, kind)
+    centre = float(chosen(frame, kind, "average")["value"].iloc[0])
+    half = (high - low) / 2 / count**0.5
+    return centre - half, centre + half
+
+
+def band_at_lag(frame: pd.DataFrame, kind: str, lag: int, count: int) -> tuple[float, float]:
+    """Where the ACF at one lag, averaged over ``count`` series, lies in 95 % of experiments."""
+    ends = [chosen(frame, kind, end).set_index("x")["value"] for end in ("low", "high")]
+    low, high = (float(end[float(lag)]) for end in ends)
+    # The trial's band is that of as many series as it drew.
+    half = (high - low) / 2 * (len(curves(frame, kind)) / count) ** 0.5
+    return (low + high) / 2 - half, (low + high) / 2 + half
+
+
 def inside(
     frame: pd.DataFrame, kind: str, where: str, sample: Sequence[float], headline: bool
 ) -> Iterator[Evidence]:
-    """Two rows of evidence: the sample's mean is above a noise band's lower end, and below its upper end."""
+    """Two rows of evidence: the sample's mean is above a noise band's lower end, and below its upper end.
+
+    The band is that of single series, wider than that of a mean; see ``as_noise`` for what is stricter.
+    """
     low, high = band(frame, kind)
     within = sum(low <= value <= high for value in sample)
-    detail = f"{within} of {len(sample)} networks lie in the band, {low:.3f} to {high:.3f}"
+    detail = f"{within} of {len(sample)} networks lie in the band of single series, {low:.3f} to {high:.3f}"
     yield Evidence(
         f"{where}: above the {kind} band's foot", [[v - low for v in sample]], None, headline, detail
     )
     yield Evidence(
         f"{where}: below the {kind} band's top", [[high - v for v in sample]], None, headline, detail
     )
+
+
+def as_noise(frame: pd.DataFrame, kind: str, where: str, acfs: pd.DataFrame) -> Iterator[Evidence]:
+    """Three further rows, each 0 or more if networks were noise; ``acfs`` has a row a network, a column a lag.
+
+    Of single series 95 % lie in their band, by definition. The mean over networks, of the average over lags and of
+    lag 1 alone, is compared with the band of the mean of as many series, at the end that it is nearer to.
+    """
+    sample, count = acfs.iloc[:, 1:].mean(axis=1).tolist(), len(acfs)
+    low, high = band(frame, kind)
+    within = [low <= value <= high for value in sample]
+    yield Evidence(
+        f"{where}: share of networks in the {kind} band, less .95",
+        [[each - 0.95 for each in within]],
+        headline=False,
+        detail=f"{sum(within)} of {count} networks",
+    )
+    for words, values, ends in (
+        ("mean", sample, band_of_means(frame, kind, count)),
+        ("mean at lag 1", acfs[1.0].tolist(), band_at_lag(frame, kind, 1, count)),
+    ):
+        mean = sum(values) / count
+        above = 2 * mean < sum(ends)  # nearer to the foot, and to be above it
+        yield Evidence(
+            f"{where}: {words}, inside the band of as many {kind} series' mean",
+            [[value - ends[0] if above else ends[1] - value for value in values]],
+            headline=False,
+            detail=f"the mean is {mean:.4f}, and that of {count} series {ends[0]:.4f} to {ends[1]:.4f} in 95 %",
+        )
