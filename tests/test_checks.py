@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from skiplab.checks import DataDamaged, DataMissing, Refused, SkiplabError, at_least, near, one_of, require
+from skiplab.checks import (
+    DataDamaged,
+    DataMissing,
+    Refused,
+    SkiplabError,
+    at_least,
+    drawn_from,
+    near,
+    one_of,
+    require,
+    whole_numbers,
+)
+from skiplab.randomness import torch_generator
 
 
 def test_a_near_name_is_suggested_and_a_far_one_is_not() -> None:
@@ -35,6 +47,21 @@ def test_at_least_takes_the_bound_itself() -> None:
 def test_at_least_refuses_less_and_what_is_no_number(value: float) -> None:
     with pytest.raises(Refused, match=rf"^epochs is {value}, but must be at least 3\.$"):
         at_least("epochs", value, 3)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.0, True, "3", None])
+def test_whole_numbers_are_neither_truths_nor_fractions(value: object) -> None:
+    whole_numbers(steps=1, probes=3)
+    with pytest.raises(Refused, match=rf"^probes is {value!r}, but must be a whole number of at least 1\.$"):
+        whole_numbers(steps=1, probes=value)  # type: ignore[arg-type]
+
+
+def test_a_seed_is_no_generator() -> None:
+    drawn_from(torch_generator(0))
+    with pytest.raises(
+        Refused, match=r"^generator is 0, but must be a torch\.Generator, such as .*\(seed\) returns"
+    ):
+        drawn_from(0)
 
 
 def test_require_refuses_with_its_sentence() -> None:

@@ -1,14 +1,22 @@
-"""What `import skiplab as sl` offers for studies: run and results."""
+"""What `import skiplab as sl` offers: studies, run and shown, and measurements with a line while they take long."""
 
 from __future__ import annotations
 
+import io
+import multiprocessing
+import pickle
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 import skiplab as sl
+from skiplab import waiting
 from skiplab.checks import DataMissing, Refused
+from skiplab.measurements import autocorrelation, hessian_spectrum
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +59,110 @@ def test_the_package_names_what_it_offers() -> None:
         assert getattr(sl, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'diagnos'"):
         sl.diagnos  # noqa: B018
+
+
+def test_measurements_are_those_of_their_modules() -> None:
+    assert sl.autocorrelation is autocorrelation.autocorrelation
+    assert sl.hessian_spectrum.__wrapped__ is hessian_spectrum.hessian_spectrum
+    assert sl.hessian_spectrum.__doc__ == hessian_spectrum.hessian_spectrum.__doc__
+    assert pickle.loads(pickle.dumps(sl.hessian_spectrum)) is sl.hessian_spectrum
+
+
+# The line while a measurement takes long -------------------------------------------------------------------
+
+
+class Screen(io.StringIO):
+    """Standard error, as a terminal or not."""
+
+    def __init__(self, terminal: bool = True) -> None:
+        super().__init__()
+        self.terminal, self.written = terminal, threading.Event()
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        self.written.set()
+        return count
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    found = Screen()
+    monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=found))  # pytest keeps sys.stderr for itself
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(waiting, "PATIENCE", 0.001)
+    return found
+
+
+def waits(screen: Screen, *, tell: Callable[[str], None] = print) -> str:
+    """Do something until the screen shows a line, or not at all if it never will."""
+    tell("80 of at most 320 Lanczos steps so far")
+    screen.written.wait(60 if screen.terminal else 0.05)
+    return "done"
+
+
+def test_a_line_shows_what_is_done_and_goes_when_it_is(screen: Screen) -> None:
+    assert waiting.watched(waits)(screen) == "done"
+    shown = screen.getvalue()
+    assert "waits: 0 s, 80 of at most 320 Lanczos s" in shown  # as wide as the terminal
+    assert "steps so far" not in shown
+    assert shown.endswith("\r\x1b[K")
+    assert "\n" not in shown
+
+
+def test_the_line_goes_when_the_call_fails(screen: Screen) -> None:
+    def fails() -> None:
+        screen.written.wait(60)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        waiting.watched(fails)()
+    assert screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_who_asks_to_be_told_is(screen: Screen) -> None:
+    heard: list[str] = []
+    waiting.watched(waits)(screen, tell=heard.append)
+    assert heard == ["80 of at most 320 Lanczos steps so far"]
+    assert "Lanczos" not in screen.getvalue()
+
+
+def test_a_study_says_how_many_of_its_trials_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(waiting.Line, "tell", lambda self, text: told.append(text))
+    sl.run("orhan2017/figure-4", scale="smoke", seed=5)
+    counts = [text for text in told if text.endswith("trials")]
+    total = len(counts)
+    assert counts == [f"{k + 1}/{total} trials" for k in range(total)]
+    assert total == 2
+    sl.run("orhan2017/figure-4", scale="smoke", seed=5)
+    assert len([text for text in told if text.endswith("trials")]) == total  # known ones are not done again
+
+
+def test_a_quick_call_shows_nothing(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "PATIENCE", 60.0)
+    assert waiting.watched(len)([1, 2]) == 2
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize("where", ["a file", "a worker", "a thread", "a dumb terminal", "nowhere"])
+def test_no_line_where_nobody_reads_it(screen: Screen, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    call = waiting.watched(waits)
+    screen.terminal = where != "a file"
+    if where == "a worker":
+        monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
+    elif where == "a dumb terminal":
+        monkeypatch.setenv("TERM", "dumb")
+    elif where == "nowhere":
+        monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=None))
+    quiet = Screen(terminal=False)
+    if where == "a thread":
+        thread = threading.Thread(target=call, args=(quiet,))
+        thread.start()
+        thread.join()
+    else:
+        call(quiet)
+    assert screen.getvalue() == ""

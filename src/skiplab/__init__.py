@@ -14,6 +14,7 @@ __all__ = [
     "HessianProduct",
     "Subject",
     "activation_patterns",
+    "autocorrelation",
     "gradient_norms",
     "gradient_shattering",
     "hessian_product",

@@ -50,8 +50,16 @@ def at_least(what: str, value: float, least: float) -> None:
 def whole_numbers(**sizes: int) -> None:
     """Refuse a size that is not a whole number of at least 1."""
     for name, value in sizes.items():
-        right = isinstance(value, Integral) and value >= 1
+        right = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
         require(right, f"{name} is {value!r}, but must be a whole number of at least 1.")
+
+
+def drawn_from(generator: object) -> None:
+    """Refuse anything but a torch.Generator, a seed above all."""
+    import torch
+
+    wanted = "a torch.Generator, such as skiplab.randomness.torch_generator(seed) returns"
+    require(isinstance(generator, torch.Generator), f"generator is {generator!r}, but must be {wanted}.")
 
 
 def listed(what: str, names: object) -> None:

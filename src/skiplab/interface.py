@@ -1,4 +1,4 @@
-"""What ``import skiplab as sl`` offers."""
+"""What ``import skiplab as sl`` offers: studies, and measurements that show a line while they take long."""
 
 from __future__ import annotations
 
@@ -7,26 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.measurements.activation_patterns import activation_patterns
-from skiplab.measurements.gradient_norms import gradient_norms
-from skiplab.measurements.gradient_shattering import gradient_shattering
-from skiplab.measurements.hessian_product import HessianProduct, hessian_product
-from skiplab.measurements.hessian_spectrum import hessian_spectrum
-from skiplab.measurements.singularities import singularities
-from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
+from skiplab.measurements import activation_patterns as patterns
+from skiplab.measurements import gradient_norms as norms
+from skiplab.measurements import gradient_shattering as shattering
+from skiplab.measurements import hessian_product as product
+from skiplab.measurements import hessian_spectrum as spectrum
+from skiplab.measurements import singularities as singular
+from skiplab.measurements import symmetry
+from skiplab.measurements.autocorrelation import autocorrelation
+from skiplab.measurements.hessian_product import HessianProduct
 from skiplab.remedies.looks_linear import looks_linear
-from skiplab.reproduction.runner import Options, run_study, study_table
+from skiplab.reproduction.runner import Options, Watcher, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.studies import CATALOGUE
+from skiplab.waiting import Line, watched
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from skiplab.reproduction.study import Study
 
 __all__ = [
     "Ensemble",
     "HessianProduct",
     "Subject",
     "activation_patterns",
+    "autocorrelation",
     "gradient_norms",
     "gradient_shattering",
     "hessian_product",
@@ -38,6 +44,15 @@ __all__ = [
     "run",
     "singularities",
 ]
+
+activation_patterns = watched(patterns.activation_patterns)
+gradient_norms = watched(norms.gradient_norms)
+gradient_shattering = watched(shattering.gradient_shattering)
+hessian_product = watched(product.hessian_product)
+hessian_spectrum = watched(spectrum.hessian_spectrum)
+permutation_symmetry = watched(symmetry.permutation_symmetry)
+rescaling_symmetry = watched(symmetry.rescaling_symmetry)
+singularities = watched(singular.singularities)
 
 
 def run(
@@ -53,8 +68,29 @@ def run(
 
     >>> sl.run("orhan2017/figure-7", runs=5, data=("digits",)).verdicts
     """
-    options = Options(device=device, executor=executor)
-    return run_study(CATALOGUE[study], _store(store), scale=scale, overrides=overrides, options=options)
+    with Line(study) as line:
+        options = Options(device=device, executor=executor, watcher=_Told(line))
+        return run_study(CATALOGUE[study], _store(store), scale=scale, overrides=overrides, options=options)
+
+
+class _Told(Watcher):
+    """Says how far a study's trials are."""
+
+    def __init__(self, line: Line) -> None:
+        self.line, self.total, self.done = line, 0, 0
+
+    def stage(self, study: Study, total: int, known: int) -> None:
+        """Count from the trials that are known already."""
+        self.total, self.done = total, known
+
+    def progress(self, label: str, done: float, text: str) -> None:
+        """Say what a trial does."""
+        self.line.tell(f"{self.done}/{self.total} trials, {label}: {text}")
+
+    def finished(self, label: str, seconds: float) -> None:
+        """Count a trial."""
+        self.done += 1
+        self.line.tell(f"{self.done}/{self.total} trials")
 
 
 def results(study: str, *, store: str | Path | None = None) -> pd.DataFrame:

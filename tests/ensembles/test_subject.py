@@ -15,7 +15,7 @@ from skiplab.architectures import ARCHITECTURES, examples
 from skiplab.architectures.thin import ThinNet
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import batch_size, batches_of
+from skiplab.ensembles.batches import batch_size, batches_of
 from skiplab.randomness import torch_generator
 
 both = pytest.mark.parametrize("backend", ["batched", "loop"])
@@ -438,7 +438,7 @@ def test_wrong_batches_are_refused() -> None:
         subject.losses({"features": X, "scale": 1.0})
     with pytest.raises(Refused, match=r"criterion needs batches \(input, target\) or dicts with labels"):
         Subject.of(nn.Linear(4, 4).double(), criterion=criterion).losses((X, Y, Y))
-    with pytest.raises(Refused, match="a batch of type str holds no tensor; pass"):
+    with pytest.raises(Refused, match="a batch of type str holds no tensor of samples; pass"):
         batch_size("images")
 
 

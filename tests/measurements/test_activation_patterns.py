@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -145,6 +146,51 @@ def test_a_layer_of_one_unit_may_return_one_number_a_sample() -> None:
     assert torch.equal(found["2"][0], net[0](GRID) > 0)
 
 
+@pytest.mark.parametrize(
+    "rectifier",
+    [
+        lambda: nn.LeakyReLU(-1.0),
+        lambda: nn.LeakyReLU(-0.5, inplace=True),
+        lambda: nn.PReLU(3, init=-1.0),
+        lambda: nn.RReLU(-1.0, -0.5),
+        lambda: nn.ELU(-2.0),
+        nn.CELU,
+        nn.GELU,
+        nn.Hardswish,
+    ],
+)
+def test_a_rectifier_is_active_by_what_it_takes(rectifier: Callable[[], nn.Module]) -> None:
+    net = nn.Sequential(nn.Linear(1, 3), rectifier()).double()
+    found = activation_patterns(net, GRID)
+    assert torch.equal(found["1"][0], net[0](GRID) > 0)
+    nets = [nn.Sequential(nn.Linear(1, 3), rectifier()).double() for _ in range(2)]
+    both = activation_patterns(Ensemble.of(nets, backend="loop"), GRID)
+    for member, each in enumerate(nets):
+        assert torch.equal(both["1"][member], each[0](GRID) > 0)
+
+
+@pytest.mark.parametrize("backend", ["batched", "loop"])
+def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(backend: str) -> None:
+    nets = [nn.Sequential(nn.Linear(1, 3), nn.ReLU(), nn.Linear(3, 3), nn.ReLU()).double() for _ in range(2)]
+    alone = activation_patterns(nets[0], GRID)
+    nets[1][2].weight.data[0, 0] = torch.nan
+    sentence = "layer '{}' meets a number that is not finite; look for diverged parameters or inputs"
+    with pytest.raises(Refused, match=sentence.format(3)):
+        activation_patterns(nets[1], GRID)
+    for bad in (torch.nan, torch.inf):
+        with pytest.raises(Refused, match=sentence.format(1)):
+            activation_patterns(nets[0], GRID * bad)
+    found = activation_patterns(Ensemble.of(nets, backend=backend), GRID)
+    for name in ("activation", "coactivation"):
+        assert torch.equal(getattr(found, name)[:1], getattr(alone, name))
+        assert getattr(found, name)[1].isnan().all()
+    assert found.per_unit(0)[1].isnan().all()
+    assert [len(lengths) > 0 for lengths in found.contiguity(0)] == [True, False]
+    assert found.contiguity_counts(1)[1].sum() == 0
+    one = activation_patterns(Ensemble.of(nets[1:]), GRID)  # an ensemble of one is not a network by itself
+    assert one.activation.isnan().all()
+
+
 def test_one_sample_makes_no_pair() -> None:
     found = activation_patterns(grid_net(0), GRID[:1])
     assert found.activation.isfinite().all()
@@ -169,16 +215,14 @@ def test_what_is_refused() -> None:
         activation_patterns(Shared(), x, layers=["idle"])
     with pytest.raises(Refused, match=r"layers is 'relu', but must be a list of names: \['relu'\]"):
         activation_patterns(Shared(), x, layers="relu")
-    with pytest.raises(Refused, match="the batch has no samples; pass at least one"):
+    with pytest.raises(Refused, match="the batches hold no sample; pass a batch with at least one"):
         activation_patterns(Shared(), x[:0])
     with pytest.raises(Refused, match="layers is empty; name a layer"):
         activation_patterns(Shared(), x, layers=[])
     with pytest.raises(Refused, match="statistics 'moving' is unknown; choose one of running, batch"):
         activation_patterns(Shared(), x, statistics="moving")
     turned = nn.Sequential(nn.Linear(1, 3), nn.Flatten(0), nn.ReLU())
-    with pytest.raises(
-        Refused, match=r"layer '2' returns \(27,\) for 9 samples; choose one with a sample a row"
-    ):
+    with pytest.raises(Refused, match=r"layer '2' has \(27,\) for 9 samples; choose one with a sample a row"):
         activation_patterns(turned, x)
     found = activation_patterns(Shared(), x)
     with pytest.raises(Refused, match=r"layer 'haves' was not measured\. Did you mean halves"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,6 +42,32 @@ def test_lags_may_be_listed_and_a_lone_series_is_one_run() -> None:
     torch.testing.assert_close(every.average, every.values[:, 1:].mean(1))
     torch.testing.assert_close(some.average, some.values.mean(1))
     assert autocorrelation(series, 1).interval[0].isnan().all()  # one run has no spread
+
+
+def test_arrays_and_lists_are_series_too() -> None:
+    series = noise(3, 20)
+    expected = autocorrelation(series, 4).values
+    given: list[Any] = [series.numpy(), series.tolist(), list(series), np.asfortranarray(series.numpy())]
+    for each in given:
+        assert torch.equal(autocorrelation(each, 4).values, expected)
+    steps: list[Any] = [np.int64(4), torch.tensor(4), np.arange(5), torch.arange(5), range(5)]
+    for lags in steps:
+        assert torch.equal(autocorrelation(series, lags).values, expected)
+    assert autocorrelation(series.requires_grad_(), 4).values.requires_grad is False
+    torch.testing.assert_close(autocorrelation(series.detach().numpy()[:, ::-1], 4).values, expected)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("length", [256, 4096])
+def test_a_series_of_few_digits_and_many_values_varies(kind: torch.dtype, length: int) -> None:
+    series = noise(2, length).to(kind)
+    found = autocorrelation(series, 3)
+    assert not found.constant.any()
+    torch.testing.assert_close(found.values, autocorrelation(series.double(), 3).values, rtol=1e-12, atol=0)
+    unit = torch.finfo(kind).eps
+    steps = torch.arange(length) % 2
+    assert autocorrelation((1 + unit * steps).to(kind), 3).constant.all()
+    assert not autocorrelation((1 + 1024 * unit * steps.double()).to(kind), 3).constant.any()
 
 
 def test_vectors_add_up_their_coordinates() -> None:
@@ -168,8 +195,23 @@ def test_what_is_refused() -> None:
         noise_band("white", 20, 5, 0, stream)
     with pytest.raises(Refused, match="draws is 10, but must be at least 40"):
         noise_band("white", 20, 5, 3, stream, draws=10)
-    with pytest.raises(Refused, match="lags reach from 0 to 20, but a series of 20 values has lags 0 to 19"):
+    with pytest.raises(
+        Refused, match="lags reach from 0 to 20, but a series of 20 values has lags 0 to 19; ask for"
+    ):
         autocorrelation(noise(20), 20)
+    for lags in ([1.7], 1.0, None, True, [True, 2], [[1]], "ab"):
+        with pytest.raises(Refused, match="but must be a whole number or a list of them"):
+            autocorrelation(noise(20), lags)  # type: ignore[arg-type]
+    for series in (torch.zeros(0), torch.zeros(3, 0), [], torch.zeros(())):
+        with pytest.raises(Refused, match=r"pass \(n,\) or \(runs, n\), a row a series, none of them empty"):
+            autocorrelation(series, 1)
+    with pytest.raises(Refused, match=r"the series are torch\.complex128; pass their real parts"):
+        autocorrelation(noise(20) * 1j, 1)
+    for series in (["a", "b", "c"], [[1.0, 2.0], [1.0]], [torch.ones(2), torch.ones(3)], None):
+        with pytest.raises(Refused, match="but must be numbers, a row a series, all of one length"):
+            autocorrelation(series, 1)
+    with pytest.raises(Refused, match=r"generator is 0, but must be a torch\.Generator"):
+        noise_band("white", 20, 5, 3, 0)  # type: ignore[arg-type]
     with pytest.raises(Refused, match=r"lags is \[0\], but at lag 0 every series has 1"):
         autocorrelation(noise(20), [0])
     with pytest.raises(Refused, match=r"the series have shape \(2, 3, 4\); pass \(n,\) or \(runs, n\)"):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from skiplab.architectures.fully_connected import PlainNet
 from skiplab.checks import Refused
@@ -19,6 +20,9 @@ from skiplab.randomness import torch_generator
 def half_square(output: Tensor, target: Tensor) -> Tensor:
     """½ Σ (output − target)², whose gradient in a sample's output is its residual."""
     return 0.5 * (output - target).square().sum()
+
+
+half_square.reduction = "sum"  # type: ignore[attr-defined]
 
 
 def chain(factors: list[float], dtype: torch.dtype = torch.float64) -> nn.Sequential:
@@ -52,6 +56,57 @@ def test_batches_are_pooled_sample_by_sample() -> None:
     assert parts.samples == 3
     torch.testing.assert_close(parts.mean, whole.mean, rtol=1e-14, atol=0)
     torch.testing.assert_close(parts.stderr, whole.stderr, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("sizes", [[6], [1] * 6, [2, 2, 2], [4, 2], [5, 1]])
+@pytest.mark.parametrize("ignored", [0, 2])
+def test_how_the_samples_are_cut_into_batches_does_not_matter(sizes: list[int], ignored: int) -> None:
+    net = PlainNet(4, 5, 3, 3, generator=torch_generator(0), dtype=torch.float64)
+    x = torch.randn(6, 4, generator=torch_generator(1), dtype=torch.float64)
+    y = torch.arange(6) % 3
+    y[1 : 1 + ignored] = -100
+    criterion = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64))
+    if ignored and 1 in sizes:
+        pytest.skip("a batch without a target that counts has no mean")
+    batches = list(zip(x.split(sizes), y.split(sizes), strict=True))
+    whole = gradient_norms(net, (x, y), criterion=criterion)
+    found = gradient_norms(net, batches, criterion=criterion)
+    torch.testing.assert_close(found.mean, whole.mean, rtol=1e-12, atol=0)
+    torch.testing.assert_close(found.stderr, whole.stderr, rtol=1e-12, atol=0)
+    by_hand = gradient_norms(
+        net, batches, loss_fn=lambda model, batch: F.mse_loss(model(batch[0]), batch[0][:, :3])
+    )
+    one = gradient_norms(
+        net, (x, y), loss_fn=lambda model, batch: F.mse_loss(model(batch[0]), batch[0][:, :3])
+    )
+    torch.testing.assert_close(by_hand.mean, one.mean, rtol=1e-12, atol=0)
+
+
+def test_a_batch_without_a_target_that_counts_is_refused() -> None:
+    ensemble = Ensemble.of([PlainNet(2, 5, 3, 3, generator=torch_generator(0), dtype=torch.float64)])
+    with pytest.raises(Refused, match="a batch holds no sample whose target counts; leave it out"):
+        gradient_norms(ensemble, (X, torch.full((3,), -100)), criterion=nn.CrossEntropyLoss())
+
+
+@pytest.mark.parametrize("backend", ["batched", "loop"])
+def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(backend: str) -> None:
+    nets = [
+        nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 2), nn.ReLU(), nn.Linear(2, 2)).double()
+        for _ in range(3)
+    ]
+    alone = gradient_norms(nets[0], (X, ZERO), criterion=half_square).mean
+    nets[1][4].bias.data[0] = math.inf  # the loss is ∞ and rectifiers pass gradients of their own
+    nets[2][0].weight.data[0, 0] = math.nan
+    sentence = r"the loss holds (inf|nan), not a finite number; look for diverged parameters or inputs"
+    for net in nets[1:]:
+        with pytest.raises(Refused, match=sentence):
+            gradient_norms(net, (X, ZERO), criterion=half_square)
+    with pytest.raises(Refused, match=sentence):
+        gradient_norms(nets[0], (X / 0, ZERO), criterion=half_square)
+    found = gradient_norms(Ensemble.of(nets, backend=backend), (X, ZERO), criterion=half_square)
+    torch.testing.assert_close(found.mean[:1], alone, rtol=1e-12, atol=0)
+    assert found.mean[1:].isnan().all()
+    assert found.slope.isnan().tolist() == [False, True, True]
 
 
 def test_one_sample_has_no_standard_error() -> None:
@@ -184,7 +239,7 @@ def test_no_batches_are_refused() -> None:
 
 def test_an_empty_batch_is_refused() -> None:
     empty = torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64)
-    with pytest.raises(Refused, match="a batch has no samples"):
+    with pytest.raises(Refused, match="the batches hold no sample; pass a batch with at least one"):
         gradient_norms(nn.Sequential(nn.Linear(4, 4)), empty, criterion=nn.CrossEntropyLoss())
 
 

@@ -273,7 +273,9 @@ UNTRACKED = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3, track_running_stats
             {"statistics": "batch"},
             "layer '1' keeps no running statistics.*track_running_stats=True",
         ),
-        (Flat(), {}, r"returns \(2,\) for 3 samples"),
+        (Flat(), {}, r"returns \(2,\) for 4 samples.*batch_first=True"),
+        (nn.Linear(3, 2).double(), {"outputs": True}, "outputs is True, but must be the whole number"),
+        (nn.Linear(3, 2).double(), {"samples_at_once": True}, "samples_at_once is True, but must be a whole"),
         (nn.Linear(3, 2).double(), {"outputs": 2}, "output 2 does not exist; a sample has 2"),
         (nn.Linear(3, 2).double(), {"outputs": "mean"}, "outputs 'mean' is unknown; choose one of sum, loss"),
         (nn.Linear(3, 2).double(), {"outputs": "loss"}, "needs a loss; pass criterion="),
@@ -303,8 +305,152 @@ def test_what_is_refused(net: nn.Module, settings: dict[str, Any], sentence: str
 
 
 def test_an_empty_batch_is_refused() -> None:
-    with pytest.raises(Refused, match="the batch has no samples; pass at least one"):
+    with pytest.raises(Refused, match="the batches hold no sample; pass a batch with at least one"):
         gradient_shattering(nn.Linear(3, 2).double(), white(0, 3))
+
+
+class Recurrent(nn.Module):
+    """Answers with the last step of a sequence."""
+
+    def __init__(self, kind: type[nn.RNNBase], batch_first: bool) -> None:
+        super().__init__()
+        self.cell, self.head = kind(3, 4, batch_first=batch_first), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.cell(x)[0][:, -1])
+
+
+def ghost(size: int) -> Callable[[Tensor], Tensor]:
+    """Remove the mean of every so many samples."""
+    return lambda h: torch.cat([part - part.mean(0) for part in h.split(size)])
+
+
+class Between(nn.Module):
+    """A network with something between its layers."""
+
+    def __init__(self, change: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.first, self.last, self.change = nn.Linear(3, 4).double(), nn.Linear(4, 2).double(), change
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.change(self.first(x).tanh()))
+
+
+MIXING: dict[str, Callable[[Tensor], Tensor]] = {
+    "later ones": lambda h: h.flip(0).cumsum(0).flip(0),
+    "earlier ones": lambda h: h.cumsum(0),
+    "the next one, a millionth": lambda h: h + 1e-6 * h.roll(1, 0),
+    "halves": lambda h: ghost(max(1, len(h) // 2))(h),
+    "pairs": ghost(2),
+    "only if there are many": lambda h: h + h.flip(0) if len(h) > 3 else h,
+    "one of one": lambda h: torch.cat([h[:1] + h[-1:], h[1:]]),
+    "the largest of all": lambda h: h / h.abs().max(),
+}
+
+
+@pytest.mark.parametrize("kind", MIXING)
+@pytest.mark.parametrize("wrt", ["input", "first"])
+@pytest.mark.parametrize("size", [4, 10, 17])
+def test_samples_that_mix_in_any_direction_are_refused(kind: str, wrt: str, size: int) -> None:
+    net, x = Between(MIXING[kind]), white(size, 3)
+    with pytest.raises(Refused, match=r"a sample's output depends on the other samples.*one by one"):
+        gradient_shattering(net, x, wrt=wrt)
+    with pytest.raises(Refused, match="a sample's output depends on the other samples"):
+        gradient_shattering(Ensemble.of([net, net], backend="batched"), x, wrt=wrt)
+    # Samples that are passed one by one do not meet.
+    if kind not in ("halves", "pairs", "the largest of all"):
+        assert gradient_shattering(net, x, wrt=wrt, samples_at_once=1).gradients.isfinite().all()
+
+
+def test_the_groups_that_are_computed_are_tried() -> None:
+    net, x = Between(MIXING["only if there are many"]), white(11, 3)
+    expected = gradient_shattering(Between(lambda h: h), x)  # other weights; only shapes are compared
+    assert gradient_shattering(net, x, samples_at_once=3).gradients.shape == expected.gradients.shape
+    with pytest.raises(Refused, match="depends on the other samples"):
+        gradient_shattering(net, x, samples_at_once=4)
+    only_the_last = Between(lambda h: h.cumsum(0) if len(h) == 2 else h)
+    with pytest.raises(Refused, match="depends on the other samples"):
+        gradient_shattering(only_the_last, x, samples_at_once=3)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_forgotten_batch_first_is_found(kind: type[nn.RNNBase]) -> None:
+    x = white(6, 5, 3)
+    with pytest.raises(Refused, match="a recurrent layer without batch_first=True"):
+        gradient_shattering(Recurrent(kind, batch_first=False).double(), x)
+    net = Recurrent(kind, batch_first=True).double()
+    by_hand = one_by_one(net, x, torch.sum)
+    torch.testing.assert_close(gradient_shattering(net, x).gradients[0], by_hand, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("gain", [0.1, 1.4, 2.0])
+def test_gradients_that_vanish_or_explode_are_not_taken_for_mixed(dtype: torch.dtype, gain: float) -> None:
+    stream = torch_generator("gain")
+    layers = [nn.Linear(16, 16) for _ in range(12)]
+    for layer in layers:
+        nn.init.normal_(layer.weight, std=gain / 4, generator=stream)
+    parts = [part for layer in layers for part in (layer, nn.ReLU(), nn.Dropout(0.5))]
+    net = nn.Sequential(*parts, nn.BatchNorm1d(16), nn.Linear(16, 2)).to(dtype)
+    x = white(33, 16).to(dtype)
+    for statistics in ("running", "batch"):
+        assert gradient_shattering(net, x, statistics=statistics).gradients.isfinite().all()
+
+
+@both
+@pytest.mark.parametrize("wrt", ["input", "0"])
+@pytest.mark.parametrize("backend", ["batched", "loop"])
+def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(
+    statistics: str, wrt: str, backend: str
+) -> None:
+    nets = [
+        nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 2))
+        for _ in range(3)
+    ]
+    nets = [net.double() for net in nets]
+    x, y = white(4, 3), torch.tensor([0, 1, 0, 1])
+    alone = gradient_shattering(nets[0], x, statistics=statistics, wrt=wrt).gradients
+    nets[1][0].weight.data[:] = torch.nan
+    nets[2][4].bias.data[0] = torch.inf  # no gradient passes here, so that all of them are finite
+    for net in nets[1:]:
+        with pytest.raises(
+            Refused, match=r"the output holds (nan|inf), not a finite number; look for diverged"
+        ):
+            gradient_shattering(net, x, statistics=statistics, wrt=wrt)
+    for hole in (torch.nan, torch.inf):
+        broken = x.clone()
+        broken[1] = hole
+        with pytest.raises(Refused, match="the output holds nan, not a finite number"):
+            gradient_shattering(nets[0], broken, statistics=statistics, wrt=wrt)
+    with pytest.raises(Refused, match="the loss holds nan, not a finite number"):
+        gradient_shattering(nets[1], (x, y), criterion=nn.CrossEntropyLoss(), outputs="loss", wrt=wrt)
+    found = gradient_shattering(Ensemble.of(nets, backend=backend), x, statistics=statistics, wrt=wrt)
+    torch.testing.assert_close(found.gradients[:1], alone, rtol=1e-12, atol=1e-15)
+    assert found.gradients[1:].isnan().all()
+    assert found.effective_rank.isnan().tolist() == [False, True, True]
+
+
+def test_a_tuple_of_inputs_is_a_layers_business_where_the_network_takes_one() -> None:
+    class OfPair(Between):
+        def forward(self, pair: tuple[Tensor, Tensor]) -> Tensor:  # type: ignore[override]
+            return super().forward(pair[0] + pair[1])
+
+    x = white(5, 3)
+    net = OfPair(torch.tanh)
+    with pytest.raises(Refused, match="the input is a tuple of 2 parts, which has no gradient; name in wrt"):
+        gradient_shattering(net, ((x, x), torch.arange(5)))
+    found = gradient_shattering(net, ((x, x), torch.arange(5)), wrt="first").gradients
+    activity = net.first(2 * x).detach().requires_grad_()
+    (by_hand,) = torch.autograd.grad(net.last(activity.tanh().tanh()).sum(), activity)
+    torch.testing.assert_close(found[0], by_hand, rtol=1e-12, atol=1e-15)
+
+
+def test_a_seed_is_no_generator() -> None:
+    found = GradientShattering(white(1, 4, 3))
+    with pytest.raises(
+        Refused, match=r"generator is 0, but must be a torch\.Generator, such as skiplab\.random"
+    ):
+        found.relative_effective_rank(0)  # type: ignore[arg-type]
 
 
 def test_a_network_may_change_its_input_in_place() -> None:
@@ -343,7 +489,7 @@ def test_a_callers_inference_mode_does_not_hide_the_gradients(statistics: str, w
 def test_words_have_no_gradient_but_their_embedding_has() -> None:
     net = nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(6, 1))
     words = torch.tensor([[0, 1], [2, 3], [4, 4]])
-    with pytest.raises(Refused, match=r"the input is torch\.int64, which has no gradient; name in wrt"):
+    with pytest.raises(Refused, match=r"the input is torch\.int64, which has no gradient; .* name in wrt"):
         gradient_shattering(net, words)
     found = gradient_shattering(net, words, wrt="0")
     torch.testing.assert_close(found.gradients, net[2].weight.detach().expand(1, 3, 6))

@@ -380,6 +380,43 @@ def test_pairs_that_are_no_pairs_and_layers_not_called() -> None:
         permutation_symmetry(module, X, layers=["unused"])
 
 
+@BOTH
+@pytest.mark.parametrize("backend", ["batched", "loop"])
+def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(measure: Measure, backend: str) -> None:
+    nets = [net(seed=seed) for seed in range(2)]
+    alone = measure(nets[0], (X, Y))
+    nets[1].hidden[1].linear.weight.data[0, 0] = torch.nan
+    sentence = (
+        "the output holds nan, not a finite number; look for diverged parameters or inputs that are not"
+    )
+    with pytest.raises(Refused, match=sentence):
+        measure(nets[1], (X, Y))
+    with pytest.raises(Refused, match=sentence):
+        measure(nets[0], (X * torch.nan, Y))
+    found = measure(Ensemble.of(nets, backend=backend), (X, Y))
+    same(found, alone, 0)
+    for name in ("accuracy_before", "accuracy", "agreement", "change", "score"):
+        assert getattr(found, name)[1].isnan().all()
+
+
+@BOTH
+def test_an_output_of_no_probability_is_no_divergence(measure: Measure) -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.cat([self.net(x), torch.full_like(x[:, :1], -torch.inf)], 1)
+
+    assert measure(Masked(), (X, Y)).score.item() == 1
+
+
+def test_a_loss_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(Refused, match="the loss holds inf, not a finite number"):
+        rescaling_symmetry(net(), (X, Y), criterion=lambda output, target: output.sum() * torch.inf)
+
+
 @pytest.mark.gpu
 @BOTH
 def test_a_gpu_says_the_same(measure: Measure) -> None:

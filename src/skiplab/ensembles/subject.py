@@ -9,29 +9,33 @@ returns or raises.
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused, listed, near, require
+from skiplab.ensembles.batches import LABEL_KEYS, Batch, outside_inference_mode, target_of
 from skiplab.ensembles.ensemble import Ensemble, map_members
+from skiplab.ensembles.failures import PLAIN, refuse_criterion, refuse_forward
 from skiplab.ensembles.tracing import block_names, layer_names
 
-Batch = Any
 Criterion = Callable[[Tensor, Tensor], Tensor]
 LossFunction = Callable[[nn.Module, Batch], Tensor]
-LABEL_KEYS = ("labels", "label", "target", "targets", "y")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One network or many, with a loss; see ``Subject.of``."""
+    """One network or many, with a loss; see ``Subject.of``.
+
+    ``ensemble``: the networks are members of one, where some may have diverged; those have NaN in every result. A
+    network that was given by itself is refused instead.
+    """
 
     module: nn.Module
     parameters: dict[str, Tensor]
@@ -41,6 +45,7 @@ class Subject:
     criterion: Criterion | None
     loss_fn: LossFunction | None
     train_mode: bool
+    ensemble: bool = False
 
     @staticmethod
     def of(
@@ -66,18 +71,28 @@ class Subject:
             criterion is None or loss_fn is None,
             "both criterion and loss_fn were given; pass the one that fits your batches.",
         )
+        for name, given in (("criterion", criterion), ("loss_fn", loss_fn)):
+            require(
+                not isinstance(given, type),
+                f"{name} is the class {getattr(given, '__name__', given)}; pass an instance of it, with brackets.",
+            )
+            require(
+                given is None or callable(given), f"{name} is {given!r}, but must be a function or a module."
+            )
         if isinstance(target, Ensemble):
             parameters = {name: tensor.detach() for name, tensor in target.parameters.items()}
             batched = target.backend == "batched"
             state = (target.skeleton, parameters, target.fixed, target.size, batched)
         elif isinstance(target, nn.Module):
+            _refuse_without_values(target)
             trained = {n: p.detach()[None] for n, p in target.named_parameters() if p.requires_grad}
             frozen = {n: p.detach()[None] for n, p in target.named_parameters() if not p.requires_grad}
             buffers = {n: b.detach()[None] for n, b in target.named_buffers()}
             state = (target, trained, frozen | buffers, 1, False)
         else:
             raise Refused(f"a {type(target).__name__} was given; pass a torch.nn.Module or an Ensemble.")
-        return Subject(*state, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+        losses: dict[str, Any] = {"criterion": criterion, "loss_fn": loss_fn}
+        return Subject(*state, **losses, train_mode=train_mode, ensemble=isinstance(target, Ensemble))
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -111,6 +126,11 @@ class Subject:
         A layer that is called n times in one pass appears as ``name``, ``name#2``, … ``name#n``. A block that
         the pass does not call is left out; a layer that was asked for by name and is not called is refused.
         """
+        return self._activities(batch, layers, self.loss_fn or call_on_input)
+
+    def _activities(
+        self, batch: Batch, layers: Sequence[str] | None, call: Callable[[nn.Module, Batch], Any]
+    ) -> dict[str, Tensor]:
         names = self._named(layers)
         seen: dict[str, Tensor] = {}
 
@@ -121,10 +141,7 @@ class Subject:
         def run(model: nn.Module) -> dict[str, Tensor]:
             seen.clear()
             restart()
-            if self.loss_fn is not None:
-                self.loss_fn(model, batch)
-            else:
-                call_on_input(model, batch)
+            call(model, batch)
             return dict(seen)
 
         with self.borrowed(names, note) as restart, torch.no_grad():
@@ -135,23 +152,28 @@ class Subject:
         return found
 
     def activity_gradients(self, batch: Batch, layers: Sequence[str] | None = None) -> dict[str, Tensor]:
-        """Gradients ∂loss/∂x of the loss in the named layers' outputs, each (E, B, …).
+        """Gradients ∂loss/∂x of the loss in the named layers' outputs, each (E, B, …)."""
+        return self.differentiated(batch, layers, self.loss_of)[1][0]
 
-        A zero is added to every output and the loss differentiated in it, which works for any module, under
-        vmap and in a loop.
+    def differentiated(
+        self,
+        batch: Batch,
+        layers: Sequence[str] | None,
+        quantity: Callable[[nn.Module, Batch], Tensor],
+        weights: Sequence[Tensor | None] = (None,),
+    ) -> tuple[Tensor, list[dict[str, Tensor]]]:
+        """The values (E, …) of a quantity, and the gradients of its weighted sums in the named layers' outputs.
+
+        ``weights`` has the quantity's shape for one member, or None for ones; each makes a dict of (E, B, …). A zero
+        is added to every output and the quantity differentiated in it, which works for any module, under vmap and in
+        a loop.
         """
-        with torch.inference_mode(False):  # in a caller's inference mode all gradients would be 0
-            return self._activity_gradients(_usable(batch), layers)
-
-    def _activity_gradients(self, batch: Batch, layers: Sequence[str] | None) -> dict[str, Tensor]:
-        shapes = self.activities(batch, layers)
-        probes = {name: torch.zeros_like(x).requires_grad_() for name, x in shapes.items()}
         current: dict[str, Tensor] = {}
 
         def run(model: nn.Module, members_probes: dict[str, Tensor]) -> Tensor:
             current.update(members_probes)
             restart()
-            return self.loss_of(model, batch)
+            return quantity(model, batch)
 
         def add_probe(name: str, output: Tensor) -> Tensor:
             # A checkpoint records nothing or, if it is not reentrant, has hooks on what autograd saves; what it
@@ -163,17 +185,49 @@ class Subject:
                 )
             return output + current[name]
 
-        # Gradients are asked for even where the caller has switched them off.
-        with self.borrowed(self._named(layers), add_probe) as restart, torch.enable_grad():
-            total = self.map_models(run, probes).sum()
-            found: Sequence[Tensor | None] = [None] * len(probes)
-            if total.requires_grad:  # else the loss depends on none of these layers
-                found = torch.autograd.grad(total, list(probes.values()), allow_unused=True)
-        zero = torch.zeros_like
-        return {
-            name: zero(probe) if gradient is None else gradient
-            for (name, probe), gradient in zip(probes.items(), found, strict=True)
-        }
+        with outside_inference_mode(batch) as batch:
+            seen = self._activities(batch, layers, quantity)
+            probes = {name: torch.zeros_like(x) for name, x in seen.items()}
+            with self.borrowed(self._named(layers), add_probe) as restart:
+                return self.map_gradients(run, probes, weights)
+
+    def map_gradients(
+        self,
+        function: Callable[[nn.Module, dict[str, Tensor]], Tensor],
+        leaves: dict[str, Tensor],
+        weights: Sequence[Tensor | None] = (None,),
+    ) -> tuple[Tensor, list[dict[str, Tensor]]]:
+        """Map a function of a model and of leaves (E, …), and differentiate its weighted sums in the leaves.
+
+        Gradients are taken even where the caller has switched them off; they are 0 where nothing depends on a leaf.
+        """
+
+        def pulled_back(values: Tensor, leaves: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+            several: list[dict[str, Tensor]] = []
+            for weight in weights:
+                found: Sequence[Tensor | None] = [None] * len(leaves)
+                if values.requires_grad:
+                    along = torch.ones_like(values) if weight is None else weight.to(values).expand_as(values)
+                    again = len(several) < len(weights) - 1
+                    found = torch.autograd.grad(
+                        values, list(leaves.values()), along, retain_graph=again, allow_unused=True
+                    )
+                pairs = zip(leaves.items(), found, strict=True)
+                several.append({name: torch.zeros_like(x) if g is None else g for (name, x), g in pairs})
+            return several
+
+        def alone(model: nn.Module, own: dict[str, Tensor]) -> tuple[Tensor, list[dict[str, Tensor]]]:
+            own = {name: tensor.detach().requires_grad_() for name, tensor in own.items()}
+            values = function(model, own)
+            # Inside the call, where the member's state is in the module: gradient checkpointing runs it again.
+            return values.detach(), pulled_back(values, own)
+
+        with torch.enable_grad():
+            if not self.batched or self.size == 1:
+                return self.map_models(alone, leaves)
+            leaves = {name: tensor.detach().requires_grad_() for name, tensor in leaves.items()}
+            values: Tensor = self.map_models(function, leaves)
+            return values.detach(), pulled_back(values, leaves)
 
     # How a network is called ------------------------------------------------------------------------------
 
@@ -195,7 +249,7 @@ class Subject:
         if self.loss_fn is not None:
             loss = self.loss_fn(model, batch)
         elif self.criterion is not None:
-            loss = self.criterion(call_on_input(model, batch), target_of(batch))
+            loss = criterion_of(self.criterion, call_on_input(model, batch), target_of(batch))
         else:
             raise Refused("this measurement needs a loss; pass criterion=… or loss_fn=….")
         if not isinstance(loss, Tensor) or loss.ndim != 0:
@@ -213,26 +267,42 @@ class Subject:
                 raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
         return names
 
+    def refuse_unless_finite(self, what: str, values: Tensor) -> None:
+        """Refuse a lone network whose values are not finite; an ensemble's diverged members keep their NaN."""
+        if not self.ensemble:
+            require_finite(what, values)
+
     @contextlib.contextmanager
     def borrowed(
-        self, names: Sequence[str] = (), visit: Callable[[str, Tensor], Tensor] | None = None
+        self,
+        names: Sequence[str] = (),
+        visit: Callable[[str, Tensor], Tensor] | None = None,
+        inputs_of: Collection[str] = (),
     ) -> Iterator[Callable[[], None]]:
         """Set the mode, hook the named layers, fix the random stream; undo all of it whatever happens.
 
+        ``visit`` may change what a layer returns; of the layers in ``inputs_of`` it sees what they take instead.
         Yields a function that starts the count of each layer's calls anew, for the next member.
         """
         modes = {part: part.training for part in self.module.modules()}
         calls: dict[str, int] = {}
-        handles = []
+        handles: list[Any] = []
 
-        def hook_for(name: str) -> Callable[[nn.Module, Any, Any], Any]:
-            def hook(_: nn.Module, __: Any, output: Any) -> Any:
-                calls[name] = calls.get(name, 0) + 1
-                key = name if calls[name] == 1 else f"{name}#{calls[name]}"
-                assert visit is not None
-                return _on_first_tensor(name, output, lambda tensor: visit(key, tensor))
+        def seen(name: str, tensor: Tensor) -> Tensor:
+            calls[name] = calls.get(name, 0) + 1
+            assert visit is not None
+            return visit(name if calls[name] == 1 else f"{name}#{calls[name]}", tensor)
 
-            return hook
+        def hooked(name: str, part: nn.Module) -> Any:
+            if name in inputs_of:
+
+                def before(_: nn.Module, args: Any, kwargs: Any) -> None:
+                    seen(name, next(x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)))
+
+                return part.register_forward_pre_hook(before, with_kwargs=True)
+            return part.register_forward_hook(
+                lambda _, __, output: _on_first_tensor(name, output, lambda tensor: seen(name, tensor))
+            )
 
         devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
@@ -244,7 +314,7 @@ class Subject:
                     torch.cuda.manual_seed(0)
             try:
                 parts = dict(self.module.named_modules())
-                handles = [parts[name].register_forward_hook(hook_for(name)) for name in names]
+                handles += [hooked(name, parts[name]) for name in names]
                 for part in modes:
                     part.training = self.train_mode
                 yield calls.clear
@@ -273,65 +343,61 @@ class _Host(nn.Module):
         return self.function(self.module)
 
 
-def batches_of(batches: Batch | Iterable[Batch]) -> Iterator[Batch]:
-    """Iterate over batches; a lone batch (tuple, dict, tensor or list of tensors) counts as one."""
-    is_list_of_tensors = isinstance(batches, list) and all(isinstance(part, Tensor) for part in batches)
-    if isinstance(batches, tuple | Mapping | Tensor) or (is_list_of_tensors and batches):
-        yield batches
-        return
-    empty = True
-    for batch in batches:
-        empty = False
-        yield batch
-    require(not empty, "there was no batch to measure on; pass a batch or a loader with at least one.")
-
-
-def batch_size(batch: Batch) -> int:
-    """Number of samples in a batch: the length of its first tensor."""
-    several = batch.values() if isinstance(batch, Mapping) else batch
-    for part in several if isinstance(batch, Mapping | tuple | list) else [batch]:
-        if isinstance(part, Tensor):
-            return len(part)
-    raise Refused(f"a batch of type {type(batch).__name__} holds no tensor; pass (input, target) or a dict.")
-
-
 def call_on_input(model: nn.Module, batch: Batch) -> Any:
     """What the model computes from the input part of a batch, of which it gets a copy that it may change in place."""
     if isinstance(batch, Mapping):
-        return model(**_copies({name: value for name, value in batch.items() if name not in LABEL_KEYS}))
-    inputs = _copies(batch[0] if isinstance(batch, tuple | list) else batch)
+        inputs = _copies({name: value for name, value in batch.items() if name not in LABEL_KEYS})
+    else:
+        inputs = _copies(batch[0] if isinstance(batch, tuple | list) else batch)
     try:
-        return model(inputs)
-    except TypeError as problem:
-        missing = re.search(r"forward\(\) missing .* required positional arguments?: (.*)", str(problem))
-        if missing is None:
-            raise
+        return model(**inputs) if isinstance(batch, Mapping) else model(inputs)
+    except PLAIN as problem:
+        second = batch[1] if isinstance(batch, tuple | list) and len(batch) > 1 else None
+        refuse_forward(problem, model, inputs, second)
+        raise
+
+
+def criterion_of(criterion: Criterion, output: Any, target: Any) -> Tensor:
+    """What the criterion says of an output, be it a tensor or whatever else the network returns."""
+    try:
+        return criterion(output, target)
+    except PLAIN as problem:
+        refuse_criterion(problem, output, target)
+        raise
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """The tensor in what a model returns, such as a dict's logits; a loss beside it, a number, does not count."""
+    if isinstance(output, Tensor):
+        return output
+    parts = output.values() if isinstance(output, Mapping) else output
+    several = parts if isinstance(output, Mapping | tuple | list) else ()
+    return next((part for part in several if isinstance(part, Tensor) and part.ndim > 0), None)
+
+
+def require_finite(what: str, values: Tensor) -> None:
+    """Refuse values that are not all finite numbers."""
+    if not bool(values.isfinite().all()):
         raise Refused(
-            f"the network takes {missing[1]} beside its first input; pass batches as dicts of all inputs by name."
-        ) from problem
-
-
-def _usable(batch: Batch) -> Batch:
-    """The batch with copies of tensors made in inference mode, which take no part in derivatives."""
-    return pytree.tree_map_only(Tensor, lambda x: x.clone() if x.is_inference() else x, batch)
+            f"the {what} holds {values[~values.isfinite()][0].item()}, not a finite number; "
+            "look for diverged parameters or inputs that are not finite."
+        )
 
 
 def _copies(inputs: Any) -> Any:
     return pytree.tree_map_only(Tensor, torch.clone, inputs)
 
 
-def target_of(batch: Batch) -> Tensor:
-    """The target part of a batch."""
-    if isinstance(batch, Mapping):
-        for name in LABEL_KEYS:
-            if name in batch:
-                return batch[name]
-        raise Refused(
-            f"the batch has no labels among {', '.join(batch)}; name them 'labels' or pass loss_fn."
+def _refuse_without_values(module: nn.Module) -> None:
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        require(
+            not is_lazy(tensor),
+            f"{name!r} has no shape yet; run the network once on a batch, then measure it.",
         )
-    if isinstance(batch, tuple | list) and len(batch) == 2:
-        return batch[1]
-    raise Refused("criterion needs batches (input, target) or dicts with labels; pass loss_fn for others.")
+        require(
+            not tensor.is_meta,
+            f"{name!r} is on the meta device, without values; load some first, say with to_empty.",
+        )
 
 
 def _on_first_tensor(name: str, output: Any, change: Callable[[Tensor], Tensor]) -> Any:

@@ -1,6 +1,7 @@
 """Which rectifiers are active for which inputs (balduzzi2017, figures 3 and 4).
 
-A unit is *active* for an input if its output is positive; NaN is not. Of a layer's pattern, (inputs × units):
+A unit is *active* for an input if what its rectifier takes is positive; of a layer that is no rectifier, or doubles
+its units as a CReLU does, if what it gives is. Of a layer's pattern, (inputs × units):
 
 - *activation*: the share of inputs for which a unit is active, averaged over units;
 - *coactivation*: the share of distinct pairs of inputs for which a unit is active for both, averaged over units; a
@@ -22,12 +23,14 @@ from torch import Tensor, nn
 from skiplab.architectures.activations import CReLU
 from skiplab.checks import Refused, listed, near, require
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import Batch, batch_size, call_on_input
+from skiplab.ensembles.batches import Batch, is_lone_sample, samples_in
+from skiplab.ensembles.failures import LONE_SAMPLE
+from skiplab.ensembles.subject import call_on_input
 from skiplab.measurements.batch_statistics import evaluated
 
-# Activations whose output is positive exactly where their input is; a CReLU has a unit for each of its two halves.
+# Activations that switch a unit on where their input is positive. Their output need not tell: that of a leaky ReLU
+# with a negative slope is positive on both sides.
 RECTIFIERS = (
-    CReLU,
     nn.ReLU,
     nn.ReLU6,
     nn.LeakyReLU,
@@ -48,10 +51,13 @@ class ActivationPatterns:
     """The patterns of each layer, bool (E, B, units), and what they add up to; seed axis first everywhere.
 
     ``active`` goes by the layers' names, in the order they are called. A layer may be given by its name or number.
+    ``diverged`` (E,) marks members of an ensemble that met numbers which are not finite: they have no patterns, their
+    shares are NaN and they have no runs.
     """
 
     active: Mapping[str, Tensor]
     samples: int
+    diverged: Tensor | None = None
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -73,17 +79,21 @@ class ActivationPatterns:
 
     def per_unit(self, layer: str | int) -> Tensor:
         """Share of inputs for which each unit is active, (E, units): the left histogram of figure 4."""
-        return self[layer].sum(1).double() / self.samples
+        return self._known(self[layer].sum(1).double() / self.samples)
 
     def coactivation_per_unit(self, layer: str | int) -> Tensor:
         """Share of distinct pairs of inputs for which each unit is active, (E, units)."""
         active = self[layer].sum(1).double()
         pairs = self.samples * (self.samples - 1)
-        return active * (active - 1) / pairs if pairs else active * torch.nan
+        return self._known(active * (active - 1) / pairs if pairs else active * torch.nan)
 
     def contiguity(self, layer: str | int) -> tuple[Tensor, ...]:
         """Lengths of the runs of equal activation along the batch, one tensor a member, unit after unit."""
-        return tuple(run_lengths(rows) for rows in self.raster(layer))
+        gone = [False] * len(self[layer]) if self.diverged is None else self.diverged.tolist()
+        return tuple(
+            run_lengths(rows[:0] if lost else rows)
+            for rows, lost in zip(self.raster(layer), gone, strict=True)
+        )
 
     def contiguity_counts(self, layer: str | int) -> Tensor:
         """Number of runs of length 1 … B, (E, B): the right histogram of figure 4."""
@@ -93,6 +103,9 @@ class ActivationPatterns:
     def raster(self, layer: str | int) -> Tensor:
         """The pattern with units as rows and inputs as columns, bool (E, units, B), as figure 4 draws it."""
         return self[layer].transpose(1, 2)
+
+    def _known(self, shares: Tensor) -> Tensor:
+        return shares if self.diverged is None else shares.masked_fill(self.diverged[:, None], torch.nan)
 
     def __getitem__(self, layer: str | int) -> Tensor:
         if isinstance(layer, str):
@@ -113,42 +126,57 @@ def activation_patterns(
 ) -> ActivationPatterns:
     """Note which units of the named layers (default: all rectifier modules) are active for each input.
 
-    ``statistics="batch"`` normalises with the mean and variance of this batch, ``"running"`` as in evaluation.
+    ``statistics="batch"`` normalises with the mean and variance of this batch, ``"running"`` as in evaluation. A
+    network in which a layer meets a number that is not finite is refused, a member of an ensemble is marked.
 
     >>> patterns = activation_patterns(model, x, statistics="batch")
     >>> patterns.activation, patterns.coactivation, patterns.contiguity("act3")
     """
     subject = Subject.of(target)
     names = _chosen(subject.module, layers)
-    size = batch_size(batch)
-    require(size > 0, "the batch has no samples; pass at least one.")
+    size = samples_in(batch)
     subject = evaluated(subject, batch, statistics)
+    parts = dict(subject.module.named_modules())
+    by_input = [name for name in names if isinstance(parts[name], RECTIFIERS)]
     seen: dict[str, Tensor] = {}
+    peaks: list[Tensor] = []
 
-    def note(name: str, output: Tensor) -> Tensor:
+    def note(name: str, signal: Tensor) -> Tensor:
         # As bool at once: a quarter of what a deep network's activities would take in float32.
-        seen[name] = output > 0
-        return output
+        seen[name] = signal > 0
+        peaks.append(signal.abs().amax())  # NaN or ∞ if any is; a tenth of what isfinite takes
+        return signal
 
-    def run(model: nn.Module) -> dict[str, Tensor]:
+    def run(model: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
         seen.clear()
+        peaks.clear()
         restart()
         call_on_input(model, batch)
-        return dict(seen)
+        return dict(seen), torch.stack(peaks) if peaks else torch.zeros(1)
 
-    with subject.borrowed(names, note) as restart, torch.no_grad():
-        found: dict[str, Tensor] = subject.map_models(run)
+    with subject.borrowed(names, note, by_input) as restart, torch.no_grad():
+        found: dict[str, Tensor]
+        found, largest = subject.map_models(run)
     for name in names:
         if name not in found and (layers is not None or not found):
             raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
     for name, pattern in found.items():
         require(
             pattern.ndim > 1 and pattern.shape[1] == size,
-            f"layer {name!r} returns {tuple(pattern.shape[1:])} for {size} samples; choose one with a sample a row.",
+            f"layer {name!r} has {tuple(pattern.shape[1:])} for {size} samples; "
+            + (LONE_SAMPLE if is_lone_sample(batch) else "choose one with a sample a row")
+            + ".",
         )
-    return ActivationPatterns(
-        {name: pattern.reshape(*pattern.shape[:2], -1) for name, pattern in found.items()}, size
-    )
+    finite = largest.isfinite()
+    diverged = ~finite.all(1)
+    if not subject.ensemble and bool(diverged):
+        name = list(found)[finite[0].tolist().index(False)]
+        raise Refused(
+            f"layer {name!r} meets a number that is not finite; look for diverged parameters or inputs that are not "
+            "finite."
+        )
+    patterns = {name: pattern.reshape(*pattern.shape[:2], -1) for name, pattern in found.items()}
+    return ActivationPatterns(patterns, size, diverged)
 
 
 def run_lengths(rows: Tensor) -> Tensor:
@@ -163,7 +191,7 @@ def run_lengths(rows: Tensor) -> Tensor:
 def _chosen(module: nn.Module, layers: Sequence[str] | None) -> tuple[str, ...]:
     known = dict(module.named_modules())
     if layers is None:
-        found = tuple(name for name, part in known.items() if isinstance(part, RECTIFIERS))
+        found = tuple(name for name, part in known.items() if isinstance(part, (*RECTIFIERS, CReLU)))
         require(
             len(found) > 0,
             "the network has no rectifier among its modules (a call to F.relu is none); name in layers the modules "

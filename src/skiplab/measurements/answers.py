@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,9 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, batch_size, call_on_input, target_of
+from skiplab.ensembles.batches import Batch, batch_size, target_of
+from skiplab.ensembles.failures import described
+from skiplab.ensembles.subject import call_on_input, first_tensor
 
 Answers = dict[str, Tensor]  # "output" (E, B, …) and "loss" (E,), as far as there are any
 
@@ -24,7 +25,7 @@ def answers(subject: Subject, batch: Batch) -> Answers:
         seen: Answers = {}
 
         def note(_: nn.Module, __: Any, output: Any) -> None:
-            tensor = _first_tensor(output)
+            tensor = first_tensor(output)
             if "output" not in seen and tensor is not None:
                 seen["output"] = tensor.clone()
 
@@ -34,7 +35,11 @@ def answers(subject: Subject, batch: Batch) -> Answers:
             loss = subject.loss_of(model, batch) if has_loss else call_on_input(model, batch)
         finally:
             handle.remove()
-        return {**seen, "loss": loss} if has_loss else seen
+        if has_loss:
+            return {**seen, "loss": loss}
+        if not seen:
+            raise Refused(f"the network returns {described(loss)}, without a tensor; wrap it to return one.")
+        return seen
 
     with subject.borrowed(), torch.no_grad():
         return dict(subject.map_models(run))
@@ -49,7 +54,11 @@ class Tally:
     _sums: dict[str, Tensor] = field(default_factory=dict)
 
     def add(self, new: Answers, old: Answers, batch: Batch) -> None:
-        """Take in the answers to a batch; what is compared with itself is unchanged, whatever its numbers."""
+        """Take in the answers to a batch; what is compared with itself is unchanged, whatever its numbers.
+
+        A member whose outputs hold NaN or ∞ chooses nothing: its shares are NaN. An output of −∞ is one of no
+        probability, and a choice like others.
+        """
         size, labels = batch_size(batch), _labels(batch)
         self.samples += size
         if "loss" in new:
@@ -64,9 +73,12 @@ class Tally:
             return
         chosen = after.argmax(axis)
         self._decided += chosen[0].numel()
-        self._count("same", (chosen == before.argmax(axis)).flatten(1).sum(1).double())
+        lost = ~decides(after) | ~decides(before)
+        same = (chosen == before.argmax(axis)).flatten(1).sum(1).double()
+        self._count("same", same.masked_fill(lost, torch.nan))
         if labels is not None and labels.shape == chosen.shape[1:]:
-            self._count("right", (chosen == labels.to(chosen.device)).flatten(1).sum(1).double())
+            right = (chosen == labels.to(chosen.device)).flatten(1).sum(1).double()
+            self._count("right", right.masked_fill(lost, torch.nan))
 
     def _count(self, name: str, values: Tensor) -> None:
         self._sums[name] = self._sums.get(name, 0.0) + values
@@ -97,6 +109,11 @@ class Tally:
         return torch.where(away == 0, 0.0, (away / self._share("norm", 1)).sqrt())
 
 
+def decides(outputs: Tensor) -> Tensor:
+    """Which members' outputs (E, …) hold neither NaN nor ∞, (E,)."""
+    return (outputs < torch.inf).flatten(1).all(1)
+
+
 def _class_axis(output: Tensor, labels: Tensor | None) -> int | None:
     """Which axis of (E, B, …) holds the classes: the one the labels lack, else torch's custom for the shape."""
     if output.ndim < 3:
@@ -119,10 +136,3 @@ def _labels(batch: Batch) -> Tensor | None:
         return None
     whole = isinstance(found, Tensor) and not found.is_floating_point() and not found.is_complex()
     return found if whole else None
-
-
-def _first_tensor(output: Any) -> Tensor | None:
-    """The tensor in what a model returns; a loss beside it is a scalar and passed over."""
-    parts = output.values() if isinstance(output, Mapping) else output
-    parts = parts if isinstance(output, Mapping | tuple | list) else [output]
-    return next((part for part in parts if isinstance(part, Tensor) and part.ndim > 0), None)

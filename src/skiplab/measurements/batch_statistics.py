@@ -25,7 +25,8 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from skiplab.checks import Refused, one_of, require
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, batch_size, call_on_input
+from skiplab.ensembles.batches import Batch, batch_size
+from skiplab.ensembles.subject import call_on_input
 
 STATISTICS = ("running", "batch")
 

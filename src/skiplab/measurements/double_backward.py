@@ -24,7 +24,8 @@ from torch.overrides import TorchFunctionMode
 
 from skiplab.checks import Refused, require
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, call_on_input, target_of
+from skiplab.ensembles.batches import Batch, target_of
+from skiplab.ensembles.subject import call_on_input
 from skiplab.measurements.output_loss import output_loss, refuse_missing
 from skiplab.measurements.recording import Unsupported
 
@@ -189,13 +190,16 @@ def explained(subject: Subject) -> Iterator[None]:
         stack.enter_context(_WrittenOut())
         try:
             yield
-        except RuntimeError as error:
-            refuse_missing(error)
-            if "inplace" in str(error) or "in-place" in str(error):
+        except (RuntimeError, Refused) as error:
+            cause = error.__cause__ if isinstance(error, Refused) else error  # what the network failed with
+            if not isinstance(cause, RuntimeError):
+                raise
+            refuse_missing(cause)
+            if "inplace" in str(cause) or "in-place" in str(cause):
                 raise Refused(
                     "an in-place operation overwrites what second derivatives need; write it out of place, such as "
-                    f"x = x + y for x += y or inplace=False (autograd: {str(error).splitlines()[0][:160]})."
-                ) from error
+                    f"x = x + y for x += y or inplace=False (autograd: {str(cause).splitlines()[0][:160]})."
+                ) from cause
             raise
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, target_of
+from skiplab.ensembles.batches import Batch, target_of
 from skiplab.measurements.output_loss import OutputLoss, output_loss
 from skiplab.measurements.recording import Step, Tape, Unsupported
 from skiplab.measurements.unit_sweeps import Pass, unit_matrix

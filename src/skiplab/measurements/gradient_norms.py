@@ -1,7 +1,9 @@
 """How large the loss gradient is in each layer's activities (orhan2017, figure 8a).
 
-For layer l the quantity is the mean over samples of ‖∂L/∂x_l‖₂, with L the loss of the whole batch as the
-criterion reduces it. Gradients that vanish show as a norm that falls towards the input.
+For layer l the quantity is the mean over samples of ‖∂L/∂x_l‖₂, with L the loss over all samples of all batches, put
+together as in ``hessian_product``: a mean over them, or a sum if the criterion's ``reduction`` is "sum". So it does
+not matter how the same samples are cut into batches. A mean over n samples has norms of size 1/n: compare networks on
+equally many. Gradients that vanish show as a norm that falls towards the input.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from torch import Tensor, nn
 
 from skiplab.checks import require
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batch_size, batches_of
+from skiplab.ensembles.batches import Batch, batches_of
+from skiplab.ensembles.subject import Criterion, LossFunction
+from skiplab.measurements.output_loss import mass, reduction
 
 
 @dataclass(frozen=True)
@@ -52,16 +56,22 @@ def gradient_norms(
 ) -> GradientNorms:
     """Measure the mean gradient norm in the named layers' activities (default: the blocks).
 
+    The gradient is that of the loss over all samples of all batches, a mean unless the criterion's ``reduction`` is
+    "sum" (a function of your own that sums says so: ``function.reduction = "sum"``). A mean over twice the samples
+    has norms half as large. A network whose loss or gradient is not finite is refused; an ensemble's member has NaN.
+
     >>> norms = gradient_norms(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> norms.mean, norms.slope
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    is_sum = reduction(subject.criterion) == "sum"
     total: Tensor | None = None
     names: tuple[str, ...] = ()
+    masses: list[float] = []
     samples = 0
     for batch in batches_of(batches):
-        require(batch_size(batch) > 0, "a batch has no samples; pass batches of at least one.")
-        gradients = subject.activity_gradients(batch, layers)
+        losses, (gradients,) = subject.differentiated(batch, layers, subject.loss_of)
+        subject.refuse_unless_finite("loss", losses)
         require(
             names in ((), tuple(gradients)), "the batches run different layers; name common ones in layers."
         )
@@ -76,11 +86,19 @@ def gradient_norms(
         # (E, layers, B): the norm over everything but the seed and sample axes, in float64 since the squares of
         # a vanishing gradient are 0 in float32.
         norms = torch.stack([_norms(g) for g in gradients.values()], dim=1)
+        subject.refuse_unless_finite("gradient", norms)
+        # A rectifier lets no NaN pass on the way back.
+        norms = norms.masked_fill(~losses.isfinite()[:, None, None], torch.nan)
+        masses.append(1.0 if is_sum else mass(subject.criterion, batch))
+        require(masses[-1] > 0, "a batch holds no sample whose target counts; leave it out.")
+        norms = norms * (masses[-1] / masses[0])
         sums = torch.stack([norms.sum(2), norms.square().sum(2)])
         total = sums if total is None else total + sums
         samples += norms.shape[2]
     assert total is not None
-    mean, square = total / samples
+    # In proportion to the first batch, and then to all: a single batch is left as it is.
+    share = 1.0 if is_sum else masses[0] / sum(masses)
+    mean, square = total[0] * share / samples, total[1] * share**2 / samples
     variance = (square - mean.square()).clamp_min(0) / (samples - 1) if samples > 1 else mean * torch.nan
     return GradientNorms(names, mean, variance.sqrt(), samples)
 

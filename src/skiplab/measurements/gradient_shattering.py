@@ -23,9 +23,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import at_least
+from skiplab.checks import at_least, drawn_from
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import Batch, Criterion
+from skiplab.ensembles.batches import Batch, outside_inference_mode, samples_in
+from skiplab.ensembles.subject import Criterion
 from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
@@ -150,15 +151,26 @@ def gradient_shattering(
     derivative, ``"running"`` as in evaluation. Of a layer that is called more than once, the first call counts.
     ``samples_at_once`` bounds memory: the samples are differentiated in groups, with the same result.
 
+    A network whose output is not finite is refused, a member of an ensemble has NaN there. So is a network that mixes
+    its samples, for which a second backward pass looks.
+
     >>> found = gradient_shattering(model, x, statistics="batch")
     >>> found.autocorrelation(15), found.effective_rank
     """
+    samples_in(batch)  # refused before anything is computed
     # In a caller's inference mode nothing would have a gradient, and all of them would be 0.
-    with torch.inference_mode(False):
+    with outside_inference_mode(batch) as batch:
         subject = Subject.of(target, criterion=criterion)
         quantity = quantity_of(outputs, subject.criterion)
         subject = evaluated(subject, batch, statistics)
-        found = sample_gradients(subject, batch, quantity, wrt=wrt, samples_at_once=samples_at_once)
+        found = sample_gradients(
+            subject,
+            batch,
+            quantity,
+            wrt=wrt,
+            samples_at_once=samples_at_once,
+            what="loss" if outputs == "loss" else "output",
+        )
     return GradientShattering(found.flatten(2) if found.ndim > 2 else found[..., None])
 
 
@@ -188,6 +200,7 @@ def white_effective_rank(
     For large matrices it is near rows·columns / (√rows + √columns)².
     """
     at_least("draws", draws, 2)
+    drawn_from(generator)
     ranks = []
     for _ in range(draws):  # one by one: 256 images of 3,072 numbers are 6 MiB
         white = torch.randn(rows, columns, generator=generator, device=generator.device, dtype=torch.float64)

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from skiplab import linear_algebra as la
 from skiplab.checks import Refused, at_least, near, one_of, require
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batch_size, batches_of
+from skiplab.ensembles.batches import Batch, batch_size, batches_of
+from skiplab.ensembles.subject import Criterion, LossFunction, require_finite
 from skiplab.measurements.double_backward import DoubleBackward, first_derivatives
 from skiplab.measurements.forward_mode import ForwardMode
 from skiplab.measurements.merging import can_be_merged, joined, merged
@@ -207,7 +208,7 @@ class HessianProduct:
         apart, other = (first_derivatives(one, batch, self.names)[1] for batch in pair)
         try:
             both = first_derivatives(one, joined(pair), self.names)[1]
-        except RuntimeError:
+        except (RuntimeError, Refused):
             return batches  # something has the length of a batch, such as the weights of a criterion
         if not _close(shares[0] * apart + shares[1] * other, both):
             return batches
@@ -244,12 +245,8 @@ class HessianProduct:
         does not see (a function with a derivative of its own, a hook), or branch differently for each member.
         """
         losses, gradient, depends = first_derivatives(subject, batch, self.names)
-        for what, values in (("loss", losses), ("gradient", gradient)):
-            if not values.isfinite().all():
-                raise Refused(
-                    f"the {what} holds {values[~values.isfinite()][0].item()}, not a finite number; "
-                    "look for diverged parameters or inputs that are not finite."
-                )
+        require_finite("loss", losses)
+        require_finite("gradient", gradient)
         require(
             depends or set(self.names) != set(subject.parameters),
             "the loss depends on none of the parameters; look for torch.no_grad, detach or item in the network.",
@@ -259,11 +256,8 @@ class HessianProduct:
             by_hand = ForwardMode(subject, batch, self.names, gauss_newton=gauss_newton, space=self._space)
             if _close(by_hand.losses(), losses) and _close(by_hand.gradient(), gradient):
                 return by_hand, losses, gradient
-        except (
-            Unsupported,
-            RuntimeError,
-        ):  # the latter from torch.vmap, where an operation has no batched form
-            pass
+        except (Unsupported, RuntimeError, Refused):
+            pass  # the latter two where an operation has no batched form for torch.vmap
         return DoubleBackward(subject, batch, self.names, gauss_newton=gauss_newton), losses, gradient
 
     def _fitting(self, size: int) -> int:
@@ -345,10 +339,6 @@ def chosen_parameters(subject: Subject, parameters: Sequence[str] | None) -> tup
     require(
         not known[names[0]].is_complex(),
         f"the parameters are {kinds[0]}; curvature is measured in real ones, so store their two parts instead.",
-    )
-    require(
-        not any(known[name].is_meta for name in names),
-        "the parameters are on the meta device, without values; load some first, say with to_empty.",
     )
     require(
         known[names[0]].dtype in (torch.float32, torch.float64),

@@ -24,7 +24,8 @@ from torch import Tensor, nn
 from skiplab import linear_algebra as la
 from skiplab.checks import at_least, one_of, require, whole_numbers
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
+from skiplab.ensembles.batches import Batch, batches_of
+from skiplab.ensembles.subject import Criterion, LossFunction
 from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters
 from skiplab.measurements.spectrum_methods import (
     FRACTIONS,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, batch_size
+from skiplab.ensembles.batches import Batch, batch_size
 
 ADDITIVE = (
     nn.CrossEntropyLoss,

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skiplab.checks import Refused
-from skiplab.ensembles.subject import Batch, Criterion, batch_size, target_of
+from skiplab.ensembles.batches import Batch, batch_size, target_of
+from skiplab.ensembles.subject import Criterion
 
 # Losses that are minus the log-likelihood of a family whose natural parameter is the output: for these the Fisher
 # information is the Gauss–Newton matrix (Martens 2020, section 9.2).

@@ -18,7 +18,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, call_on_input
+from skiplab.ensembles.batches import Batch
+from skiplab.ensembles.subject import call_on_input
 from skiplab.measurements import bilinear_rules as bilinear
 from skiplab.measurements import forward_rules as rules
 from skiplab.measurements.forward_rules import Rule

@@ -1,8 +1,9 @@
 """The gradient of each sample's output in its own input, or in a layer's activity, from one backward pass.
 
-The derivative of Σ_i f(x_i) in x_i is f's gradient at x_i, if a sample's output depends on its own input alone.
-Three samples are tried beforehand, and a network that mixes them is refused: its gradients would be sums over
-samples.
+The derivative of Σ_i f_i in x_i is f_i's own gradient if f_i depends on x_i alone; else it is a sum over samples, and
+the network is refused. A second backward pass tells, of Σ_i w_i f_i with a weight a sample, 0 for some and ± a power
+of two for the others, in random order. Samples of weight 0 must have gradients of exactly 0, the others w_i times
+their own, which powers of two keep exact but for rounding that differs from pass to pass.
 """
 
 from __future__ import annotations
@@ -12,40 +13,70 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused, near, one_of, require, whole_numbers
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import LABEL_KEYS, Batch, Criterion, batch_size, call_on_input, target_of
+from skiplab.ensembles.batches import (
+    LABEL_KEYS,
+    Batch,
+    batch_size,
+    is_lone_sample,
+    samples_in,
+    target_of,
+)
+from skiplab.ensembles.failures import LONE_SAMPLE, described, inputs_of
+from skiplab.ensembles.subject import Criterion, call_on_input, criterion_of, first_tensor
+from skiplab.randomness import torch_generator
 
 OUTPUTS = ("sum", "loss")
 Quantity = Callable[[nn.Module, Batch], Tensor]  # one number a sample, (B,)
 
 
 def sample_gradients(
-    subject: Subject, batch: Batch, quantity: Quantity, *, wrt: str, samples_at_once: int | None = None
+    subject: Subject,
+    batch: Batch,
+    quantity: Quantity,
+    *,
+    wrt: str,
+    samples_at_once: int | None = None,
+    what: str = "output",
 ) -> Tensor:
-    """Differentiate a quantity of every sample in its input or in the activity of layer ``wrt``: (E, B, …)."""
-    size = batch_size(batch)
-    require(size > 0, "the batch has no samples; pass at least one.")
+    """Differentiate a quantity of every sample in its input or in the activity of layer ``wrt``: (E, B, …).
+
+    Where the quantity, ``what`` in a refusal, is not finite, a member of an ensemble has NaN for its gradient, and a
+    lone network is refused: rectifiers let no NaN pass on the way back, so that the gradient itself may look sound.
+    """
+    size = samples_in(batch)
     length = size if samples_at_once is None else samples_at_once
     whole_numbers(samples_at_once=length)
     known = dict(subject.module.named_modules())
     require(isinstance(wrt, str), f"wrt is {wrt!r}, but must be 'input' or the name of a layer.")
     if wrt != "input" and wrt not in known:
         raise Refused(f"layer {wrt!r} does not exist in the network.{near(wrt, ('input', *known))}")
-    members = list(_one_by_one(subject))
-    if size > 1:
-        _refuse_mixing(_alone(subject, 0), _sliced(batch, size, slice(0, 3)), quantity, wrt)
     groups = [_sliced(batch, size, slice(first, first + length)) for first in range(0, size, length)]
-
-    def total(model: nn.Module, group: Batch) -> Tensor:
-        return quantity(model, group).sum()
-
-    return torch.cat(
-        [torch.cat([_gradients(own, group, total, wrt) for group in groups], 1) for own in members]
-    )
+    found, tried = [], {1}  # a lone sample has no other to depend on
+    for own in _one_by_one(subject):
+        parts = []
+        for group in groups:
+            # Groups of one size, and members of one architecture, mix alike: one of each is tried.
+            weights = [] if batch_size(group) in tried else [_weights(batch_size(group))]
+            tried.add(batch_size(group))
+            if own.size > 1 and weights:
+                _, each = _gradients(_alone(own, 0), group, quantity, wrt, weights)
+                _refuse_mixing(*each, *weights)
+                weights = []
+            values, each = _gradients(own, group, quantity, wrt, weights)
+            subject.refuse_unless_finite(what, values)
+            if weights:
+                _refuse_mixing(*each, *weights)
+            hole = ~values.isfinite().view(*values.shape, *[1] * (each[0].ndim - 2))
+            parts.append(each[0].masked_fill(hole, torch.nan))
+        found.append(torch.cat(parts, 1))
+    return torch.cat(found)
 
 
 def quantity_of(outputs: str | int, criterion: Criterion | None) -> Quantity:
@@ -55,20 +86,24 @@ def quantity_of(outputs: str | int, criterion: Criterion | None) -> Quantity:
         require(outputs != "loss" or criterion is not None, 'outputs="loss" needs a loss; pass criterion=….')
     else:
         choices = "the whole number of an output, " + " or ".join(map(repr, OUTPUTS))
-        require(isinstance(outputs, Integral), f"outputs is {outputs!r}, but must be {choices}.")
+        is_number = isinstance(outputs, Integral) and not isinstance(outputs, bool)
+        require(is_number, f"outputs is {outputs!r}, but must be {choices}.")
 
     def quantity(model: nn.Module, batch: Batch) -> Tensor:
-        output, size = _first_tensor(call_on_input(model, batch)), batch_size(batch)
-        require(
-            output.ndim > 0 and len(output) == size,
-            f"the network returns {tuple(output.shape)} for {size} samples; measure one that takes and returns a "
-            "sample a row (a recurrent one with batch_first=True, say).",
-        )
+        whole, size = call_on_input(model, batch), batch_size(batch)
+        output = first_tensor(whole)
+        if output is None:
+            raise Refused(f"the network returns {described(whole)}, without a tensor; wrap it to return one.")
+        if output.ndim == 0 or len(output) != size:
+            remedy = (
+                LONE_SAMPLE
+                if is_lone_sample(batch)
+                else "measure one that takes and returns a sample a row (a recurrent one with batch_first=True, say)"
+            )
+            raise Refused(f"the network returns {tuple(output.shape)} for {size} samples; {remedy}.")
         if outputs == "loss":
             assert criterion is not None
-            labels = target_of(batch)
-            # Sample by sample, so that it does not matter whether the criterion sums or averages.
-            return torch.stack([criterion(output[i : i + 1], labels[i : i + 1]) for i in range(size)])
+            return _losses(criterion, whole, target_of(batch), size)
         columns = output.reshape(size, -1)
         if outputs == "sum":
             return columns.sum(1)
@@ -79,54 +114,73 @@ def quantity_of(outputs: str | int, criterion: Criterion | None) -> Quantity:
     return quantity
 
 
-def _gradients(subject: Subject, batch: Batch, scalar: Quantity, wrt: str) -> Tensor:
-    return (
-        _in_input(subject, batch, scalar) if wrt == "input" else _in_layer(subject, batch, scalar, wrt)
-    ).detach()
+def _losses(criterion: Criterion, whole: Any, labels: Any, size: int) -> Tensor:
+    """Every sample's loss, each by itself, so that it does not matter whether the criterion sums or averages."""
+    if isinstance(labels, Tensor):
+        count = len(labels) if labels.ndim else 0
+        require(
+            count == size, f"the batch has {size} samples and {count} labels; pass a label for each sample."
+        )
+    parts, tree = pytree.tree_flatten((whole, labels))
+    columns = [
+        # Split, since on the way back each slice would make zeros for the whole batch.
+        part.split(1) if isinstance(part, Tensor) and part.ndim and len(part) == size else [part] * size
+        for part in parts
+    ]
+    rows = zip(*columns, strict=True)
+    each = [criterion_of(criterion, *pytree.tree_unflatten(list(row), tree)) for row in rows]
+    for loss in each[:1]:
+        kind = described(loss)
+        require(
+            isinstance(loss, Tensor) and loss.numel() == 1,
+            f"the loss of a sample is {kind}, not one number; reduce it, say with .mean().",
+        )
+    return torch.stack([loss.reshape(()) for loss in each])
 
 
-def _in_input(subject: Subject, batch: Batch, scalar: Quantity) -> Tensor:
-    x = _input_of(batch).detach()
+def _gradients(
+    subject: Subject, batch: Batch, quantity: Quantity, wrt: str, weights: list[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
+    """Values (E, B) and their gradients (E, B, …), once as they are and once for each of the weights."""
+    if wrt != "input":
+        values, found = subject.differentiated(batch, [wrt], quantity, [None, *weights])
+        size, shape = batch_size(batch), tuple(found[0][wrt].shape[1:])
+        require(
+            len(shape) > 0 and shape[0] == size,
+            f"layer {wrt!r} returns {shape} for {size} samples; choose one with a sample a row.",
+        )
+        return values, [each[wrt] for each in found]
+    x = _input_of(subject.module, batch).detach()
     # A copy for every member, since each has a gradient of its own.
-    inputs = x.expand(subject.size, *x.shape).clone().requires_grad_()
+    leaves = {wrt: x.expand(subject.size, *x.shape).clone()}
 
-    def run(model: nn.Module, own: Tensor) -> Tensor:
-        value = scalar(model, _with_input(batch, own))
-        # Inside the call, where the member's state is in the module: gradient checkpointing runs it again.
-        return value if subject.batched else _gradient(value, own)
+    def run(model: nn.Module, own: dict[str, Tensor]) -> Tensor:
+        return quantity(model, _with_input(batch, own[wrt]))
 
-    with subject.borrowed(), torch.enable_grad():
-        found: Tensor = subject.map_models(run, inputs)
-        return _gradient(found.sum(), inputs) if subject.batched else found
+    with subject.borrowed():
+        values, found = subject.map_gradients(run, leaves, [None, *weights])
+    return values, [each[wrt] for each in found]
 
 
-def _gradient(value: Tensor, leaf: Tensor) -> Tensor:
-    """The gradient, zero where the value does not depend on the leaf."""
-    found = torch.autograd.grad(value, leaf, allow_unused=True)[0] if value.requires_grad else None
-    return torch.zeros_like(leaf) if found is None else found
+def _weights(size: int) -> Tensor:
+    """A weight a sample, in random order: 0, ±1, ±2, ±4 … ±128, again and again."""
+    choices = torch.tensor([0.0] + [sign * 2.0**power for power in range(8) for sign in (1, -1)])
+    return choices[torch.randperm(size, generator=torch_generator("mixing", size)) % len(choices)]
 
 
-def _in_layer(subject: Subject, batch: Batch, scalar: Quantity, name: str) -> Tensor:
-    measured = dataclasses.replace(subject, criterion=None, loss_fn=scalar)
-    found = measured.activity_gradients(batch, [name])[name]
-    size = batch_size(batch)
+def _refuse_mixing(gradients: Tensor, weighted: Tensor, weights: Tensor) -> None:
+    """Refuse a network in which the gradients of a weighted sum are not each sample's own times its weight."""
+    expected = weights.to(gradients).view(-1, *[1] * (gradients.ndim - 2)) * gradients
+    away, scale = ((x.flatten(2) if x.ndim > 2 else x[..., None]) for x in (weighted - expected, expected))
+    away, scale = away.abs().amax(2), scale.abs().amax(2)
+    kind = torch.finfo(gradients.dtype)
+    # Where numbers are so small that their digits get lost, only the samples of weight 0 can tell.
+    clear = (weights.to(gradients) == 0) | (torch.maximum(away, scale) > kind.tiny**0.5)
     require(
-        found.ndim > 1 and found.shape[1] == size,
-        f"layer {name!r} returns {tuple(found.shape[1:])} for {size} samples; choose one with a sample a row.",
-    )
-    return found
-
-
-def _refuse_mixing(subject: Subject, few: Batch, quantity: Quantity, wrt: str) -> None:
-    """Refuse a network in which the first sample's output depends on the other samples.
-
-    Of three samples, not two: a batch norm of two samples gives ±1 whatever they are.
-    """
-    found = _gradients(subject, few, lambda model, batch: quantity(model, batch)[0], wrt)
-    require(
-        not bool((found[:, 1:].abs() > 0).any()),
+        not bool(((away > kind.eps**0.5 * scale) & clear & away.isfinite()).any()),
         "a sample's output depends on the other samples, so that its gradient is not its own; take out what mixes "
-        "them (a BatchNorm without running statistics, say) or pass the samples one by one.",
+        "them (a BatchNorm without running statistics, a recurrent layer without batch_first=True) or pass the "
+        "samples one by one.",
     )
 
 
@@ -153,15 +207,32 @@ def _sliced(batch: Batch, size: int, part: slice) -> Batch:
     return batch
 
 
-def _input_of(batch: Batch) -> Tensor:
+def _input_of(module: nn.Module, batch: Batch) -> Tensor:
     """The tensor that is differentiated in: the batch, its first part, or the first of a dict that has a gradient."""
     x = batch[_input_name(batch)] if isinstance(batch, Mapping | tuple | list) else batch
-    kind = str(x.dtype) if isinstance(x, Tensor) else type(x).__name__
-    require(
-        isinstance(x, Tensor) and x.is_floating_point(),
-        f"the input is {kind}, which has no gradient; name in wrt the layer that turns it into numbers.",
-    )
-    return x
+    if isinstance(x, Tensor) and x.is_floating_point():
+        return x
+    kind = str(x.dtype) if isinstance(x, Tensor) else described(x)
+    remedy = "name in wrt the layer that turns it into numbers"
+    if isinstance(x, tuple | list):
+        kind = f"a {type(x).__name__} of {len(x)} parts"
+        if _takes_several(module):
+            remedy = "pass the batch as a dict of all inputs by name"
+    elif isinstance(x, Tensor):
+        remedy = "convert numbers with .float(); for words, name in wrt the layer that makes them numbers"
+    elif isinstance(x, np.ndarray):
+        remedy = "turn it into a tensor with torch.from_numpy"
+    raise Refused(f"the input is {kind}, which has no gradient; {remedy}.")
+
+
+def _takes_several(module: nn.Module) -> bool:
+    """Whether the network needs more than one input."""
+    needed = [
+        each
+        for each in inputs_of(module)
+        if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    return len(needed) > 1
 
 
 def _input_name(batch: Batch) -> Any:
@@ -177,12 +248,3 @@ def _with_input(batch: Batch, x: Tensor) -> Batch:
     if isinstance(batch, Mapping):
         return {**batch, _input_name(batch): x}
     return (x, *batch[1:]) if isinstance(batch, tuple | list) else x
-
-
-def _first_tensor(output: Any) -> Tensor:
-    """The network's output, or the first tensor of a tuple or dict (the logits of a Hugging Face model)."""
-    several = output.values() if isinstance(output, Mapping) else output
-    for part in several if isinstance(output, Mapping | tuple | list) else [output]:
-        if isinstance(part, Tensor):
-            return part
-    raise Refused(f"the network returns a {type(output).__name__} without a tensor; wrap it to return one.")

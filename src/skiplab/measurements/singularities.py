@@ -25,7 +25,8 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused, at_least, near, require
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batch_size, batches_of
+from skiplab.ensembles.batches import Batch, batch_size, batches_of
+from skiplab.ensembles.subject import Criterion, LossFunction
 from skiplab.ensembles.wiring import (
     WeightLayer,
     Wiring,
@@ -159,7 +160,6 @@ def singularities(
     known = weight_layers(subject.module)
     parts = _chosen(subject.module, known, layers)
     for name, tensor in subject.parameters.items():
-        require(not tensor.is_meta, f"{name!r} is on the meta device, without values; load some first.")
         require(
             not tensor.is_complex(),
             f"{name!r} is {tensor.dtype}; weights must be real here, so store its two parts instead.",
@@ -170,10 +170,7 @@ def singularities(
     taps: dict[str, tuple[str, str]] = {}
     samples = 0
     for batch in batches_of(batches):
-        size = batch_size(batch)
-        if not size:
-            continue
-        samples += size
+        samples += batch_size(batch)
         if wired is None:
             wired = wiring(subject, batch)
             names = _called(wired, list(parts) if layers is not None else None)
@@ -187,8 +184,7 @@ def singularities(
             for name, gradient in subject.activity_gradients(batch, list(taps)).items():
                 if name in tallies:  # further calls of a layer carry a number and are left out
                     tallies[name].feel(_responses(gradient, parts[name], tallies[name].units, "output"))
-    if wired is None:
-        raise Refused("the batches hold no sample; pass a batch with at least one.")
+    assert wired is not None  # since there was a batch with samples
     weights = _weights(subject)
     found = []
     for name, tally in tallies.items():

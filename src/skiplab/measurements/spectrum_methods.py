@@ -83,6 +83,7 @@ def lanczos(product: HessianProduct, members: slice, settings: Settings) -> Rule
     for _, columns in planned.slices():
         state = la.lanczos(rest.product, rest.start[:, columns], min(settings.steps, most), keep_basis=True)
         while state.steps < most and not bool((_is_tight(state, rest, settings) | _is_over(state)).all()):
+            settings.tell(f"{state.steps} of at most {most} Lanczos steps so far")
             state = la.extend(state, rest.product, min(state.steps, most - state.steps))
         parts.append(state.without_basis())
     rule = _all_probes([la.gauss(part) for part in parts])

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused, require
 from skiplab.ensembles import Subject
-from skiplab.ensembles.subject import Batch, call_on_input
+from skiplab.ensembles.batches import Batch
+from skiplab.ensembles.subject import call_on_input
 from skiplab.ensembles.wiring import WEIGHT_LAYERS, Wiring, units_of, weight_layers
 
 

@@ -26,9 +26,10 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused, at_least, near, require
 from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.subject import Batch, Criterion, LossFunction, batches_of
+from skiplab.ensembles.batches import Batch, batches_of
+from skiplab.ensembles.subject import Criterion, LossFunction
 from skiplab.ensembles.wiring import units_of, weight_layers, wiring
-from skiplab.measurements.answers import Tally, answers
+from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.symmetric_changes import (
     chained_pairs,
     companions,
@@ -46,7 +47,8 @@ class Symmetry:
 
     ``changed`` (E, draws, 2 or 1) numbers the ``layers`` that were rescaled against each other, or permuted. NaN
     stands for what a batch does not tell: ``accuracy`` needs whole-numbered labels, ``loss`` a loss, ``agreement``
-    outputs with two classes or more. ``exhaustive``: the draws are all there are, so nothing is left to chance.
+    outputs with two classes or more. A diverged member of an ensemble has NaN in all of them, a diverged network by
+    itself is refused. ``exhaustive``: the draws are all there are, so nothing is left to chance.
     """
 
     layers: tuple[str, ...]
@@ -199,6 +201,9 @@ def _compared(
     before, after = Tally(), [Tally() for _ in range(draws)]
     for batch in batches:
         old = answers(subject, batch)
+        for what, values in old.items():
+            if what == "loss" or not bool(decides(values).all()):
+                subject.refuse_unless_finite(what, values)
         before.add(old, old, batch)
         for draw, tally in enumerate(after):
             tally.add(answers(change(draw), batch), old, batch)

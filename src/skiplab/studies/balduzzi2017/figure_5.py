@@ -276,8 +276,8 @@ STUDY = Study(
         "and the norm that of white noise at ten layers, and a line through all depths understates how fast they "
         "got there (decided after a first look at quick runs).",
         "So the rank without skips does not visibly grow beyond ten layers, as the paper’s words suggest: at paper "
-        "scale it is .41 at 10 layers and .38 at 50 (.65 and .59 for the summed outputs). The change has further rows, "
-        "added after review; with 30 runs its sign is undecided.",
+        "scale it is .41 at 10 layers and .38 at 50 (.65 and .59 for the summed outputs). The change has further "
+        "rows, added after review; with 30 runs its sign is undecided.",
         "Ranks are of the matrix of gradients as the formula has it, not centred; pictures are of |covariance|, "
         "centred, as in figure 1.",
         "Quick scale: 10 runs, images averaged to 16 × 16 pixels, the gradient of the loss alone.",
