@@ -142,6 +142,28 @@ def test_a_study_says_how_many_of_its_trials_are_done(monkeypatch: pytest.Monkey
     assert len([text for text in told if text.endswith("trials")]) == total  # known ones are not done again
 
 
+@pytest.mark.parametrize("stderr", [None, SimpleNamespace(write=len, flush=len)])
+def test_a_standard_error_that_is_no_terminal_object(stderr: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=stderr))
+    assert waiting.watched(len)([1, 2]) == 2
+
+
+def test_a_standard_error_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(waiting, "sys", SimpleNamespace(stderr=closed))
+    assert waiting.watched(len)([1, 2]) == 2
+
+
+def test_a_standard_error_that_goes_meanwhile(screen: Screen) -> None:
+    def closes() -> str:
+        screen.written.wait(60)
+        screen.close()
+        return "done"
+
+    assert waiting.watched(closes)() == "done"
+
+
 def test_a_quick_call_shows_nothing(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "PATIENCE", 60.0)
     assert waiting.watched(len)([1, 2]) == 2

@@ -7,6 +7,7 @@ started, so that neither logs nor workers see it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import multiprocessing
@@ -76,9 +77,12 @@ class Line:
 
 
 def _has_reader() -> bool:
+    try:
+        at_a_terminal = sys.stderr.isatty()
+    except (AttributeError, ValueError):  # None, a logger's object, or closed
+        return False
     return (
-        sys.stderr is not None
-        and sys.stderr.isatty()
+        at_a_terminal
         and os.environ.get("TERM") != "dumb"
         and multiprocessing.parent_process() is None
         and threading.current_thread() is threading.main_thread()
@@ -86,5 +90,7 @@ def _has_reader() -> bool:
 
 
 def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    # Whoever has replaced or closed standard error meanwhile does not want the line; the work goes on.
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -146,6 +146,72 @@ def test_numbers_that_an_embedding_does_not_have() -> None:
     refused(lambda: activation_patterns(Words(), IDS.float()), sentence, RuntimeError)
 
 
+class Calls(nn.Module):
+    """A network that calls a part of its own wrongly, or fails on its own account."""
+
+    def __init__(self, wrongly: Callable[..., Any]) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(20, 3), nn.Embedding(4, 3)
+        self.attention, self.linear, self.wrongly = nn.MultiheadAttention(3, 1), nn.Linear(3, 2), wrongly
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Any:
+        return self.wrongly(self, x, mask)
+
+
+WHOLE, REAL = torch.arange(14).reshape(2, 7), torch.ones(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("wrongly", "batch", "said"),
+    [
+        (
+            lambda net, x, mask: net.attention(x),
+            REAL,
+            "missing 2 required positional arguments: 'key' and 'value'",
+        ),
+        (
+            lambda net, x, mask: net.linear(x, mask=mask),
+            {"x": REAL, "mask": REAL},
+            "unexpected keyword argument 'mask'",
+        ),
+        (lambda net, x, mask: [][0] + net.words(x), WHOLE, "IndexError: list index out of range"),
+        (
+            lambda net, x, mask: net.words(x) + net.places(torch.arange(7)),
+            WHOLE,
+            "index out of range in self",
+        ),
+        (
+            lambda net, x, mask: net.linear(x[:, :3].float()) * None,
+            WHOLE.to(torch.uint8),
+            "unsupported operand type",
+        ),
+    ],
+)
+def test_faults_inside_a_network_are_not_laid_on_the_batch(wrongly: Any, batch: Any, said: str) -> None:
+    with pytest.raises(
+        Refused, match=rf"^the network fails on .* \(.*{said}.*\); pass what its forward takes"
+    ) as seen:
+        activation_patterns(Calls(wrongly), batch, layers=["linear"])
+    assert seen.value.__cause__ is not None
+
+
+def test_of_several_inputs_the_one_of_the_wrong_type_is_named() -> None:
+    net = Calls(lambda net, x, mask: net.linear(x) * mask)
+    mask = torch.ones(2, 2, dtype=torch.bool)
+    with pytest.raises(
+        Refused, match=r"the input is torch\.float64, but the network's parameters are torch\.float32"
+    ):
+        activation_patterns(net, {"mask": mask, "x": REAL.double()}, layers=["linear"])
+
+
+def test_one_sentence_of_several_is_kept() -> None:
+    def fails(net: nn.Module, x: Tensor, mask: Tensor | None) -> None:
+        raise RuntimeError("It went wrong. This is because of that. See the manual.")
+
+    with pytest.raises(Refused, match=r"\(RuntimeError: It went wrong\); pass what"):
+        activation_patterns(Calls(fails), REAL, layers=["linear"])
+
+
 def test_anything_else_is_said_with_what_was_passed_and_torchs_first_line() -> None:
     sentence = r"^the network fails on torch\.float32 of shape \(10, 5\) \(RuntimeError: mat1 .*\); pass what"
     refused(lambda: activation_patterns(net(), X[:, :5]), sentence, RuntimeError)

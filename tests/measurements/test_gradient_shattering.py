@@ -362,6 +362,87 @@ def test_samples_that_mix_in_any_direction_are_refused(kind: str, wrt: str, size
         assert gradient_shattering(net, x, wrt=wrt, samples_at_once=1).gradients.isfinite().all()
 
 
+@pytest.mark.parametrize("size", [2, 3, 17, 32, 100])
+def test_what_enters_every_output_alike_is_found(size: int) -> None:
+    x = white(size, 3)
+    for sample in range(size):
+        with pytest.raises(Refused, match="depends on the other samples"):
+            gradient_shattering(Between(lambda h, k=sample: h + h[k : k + 1]), x)  # type: ignore[misc]
+    for kind in (torch.float32, torch.bfloat16, torch.float16):
+        mean = Between(lambda h: h + 0.001 * h.mean(0)).to(kind)
+        with pytest.raises(Refused, match="depends on the other samples"):
+            gradient_shattering(mean, x.to(kind))
+
+
+class Gated(nn.Module):
+    """Mixes its samples as far as a parameter lets it."""
+
+    def __init__(self, gate: float) -> None:
+        super().__init__()
+        self.linear, self.gate = nn.Linear(3, 2).double(), nn.Parameter(torch.tensor(gate).double())
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.linear(x)
+        return h + self.gate * h.mean(0)
+
+
+@pytest.mark.parametrize("backend", ["batched", "loop"])
+@pytest.mark.parametrize("gates", [(0.0, 1.0), (1.0, 0.0), (torch.nan, 1.0)])
+def test_every_member_is_tried(backend: str, gates: tuple[float, float]) -> None:
+    ensemble = Ensemble.of([Gated(gate) for gate in gates], backend=backend)
+    with pytest.raises(Refused, match="depends on the other samples"):
+        gradient_shattering(ensemble, white(5, 3))
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_half_precision_inside_is_not_taken_for_mixing(kind: torch.dtype) -> None:
+    class Inside(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layers = [part for _ in range(10) for part in (nn.Linear(32, 32), nn.ReLU())]
+            self.layers = nn.Sequential(*layers)
+
+        def forward(self, x: Tensor) -> Tensor:
+            with torch.autocast("cpu", kind):
+                return self.layers(x).float()
+
+    x = torch.randn(64, 32, generator=torch_generator("half inside"))
+    assert gradient_shattering(Inside(), x).gradients.isfinite().all()
+
+
+def test_a_label_that_the_criterion_ignores_is_named() -> None:
+    x, y = white(4, 3), torch.tensor([0, -100, 1, 1])
+    with pytest.raises(
+        Refused, match="a sample's label is -100, which the criterion ignores, so it has no loss"
+    ):
+        gradient_shattering(nn.Linear(3, 2).double(), (x, y), outputs="loss", criterion=nn.CrossEntropyLoss())
+    summed = nn.CrossEntropyLoss(reduction="sum")  # 0 for such a sample
+    found = gradient_shattering(nn.Linear(3, 2).double(), (x, y), outputs="loss", criterion=summed)
+    assert float(found.gradients[0, 1].abs().max()) == 0
+
+
+def test_gradients_that_are_not_finite_are_refused() -> None:
+    class Root(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.square().sqrt()
+
+    x = white(4, 3)
+    x[2, 1] = 0.0
+    with pytest.raises(Refused, match="the gradient holds nan, not a finite number"):
+        gradient_shattering(Root(), x)
+    members = Ensemble.of([nn.Sequential(nn.Linear(3, 3).double(), Root()) for _ in range(2)])
+    assert gradient_shattering(members, x).gradients.isfinite().all()
+
+
+def test_a_number_beside_the_rows_is_not_taken_for_the_input() -> None:
+    class Scaled(nn.Module):
+        def forward(self, scale: Tensor, x: Tensor) -> Tensor:
+            return scale * x
+
+    found = gradient_shattering(Scaled(), {"scale": torch.tensor(2.0), "x": white(4, 3)})
+    assert torch.equal(found.gradients, torch.full((1, 4, 3), 2.0, dtype=torch.float64))
+
+
 def test_the_groups_that_are_computed_are_tried() -> None:
     net, x = Between(MIXING["only if there are many"]), white(11, 3)
     expected = gradient_shattering(Between(lambda h: h), x)  # other weights; only shapes are compared

@@ -78,7 +78,7 @@ def _is_explained_here(problem: Exception) -> bool:
 def _why_forward(problem: Exception, model: nn.Module, inputs: Any, target: Any) -> str:
     said = _said(problem)
     given = [part for part in pytree.tree_leaves(inputs) if isinstance(part, Tensor)]
-    wrong = _wrong_arguments(said, model, inputs) or _wrong_type(said, model, inputs, given, target)
+    wrong = _wrong_arguments(problem, said, model, inputs) or _wrong_type(said, model, inputs, given, target)
     if wrong is not None:
         return wrong
     if "more than 1 value per channel" in said:
@@ -94,7 +94,11 @@ def _why_forward(problem: Exception, model: nn.Module, inputs: Any, target: Any)
     return f"the network fails on {described(inputs)} ({said}); {remedy}."
 
 
-def _wrong_arguments(said: str, model: nn.Module, inputs: Any) -> str | None:
+def _wrong_arguments(problem: Exception, said: str, model: nn.Module, inputs: Any) -> str | None:
+    if any(isinstance(part, np.ndarray) for part in pytree.tree_leaves(inputs)):
+        return f"the input is {described(inputs)}; turn NumPy arrays into tensors with torch.from_numpy."
+    if _is_inside_forward(problem):
+        return None  # one part of the network calls another wrongly
     missing = re.search(r"forward\(\) missing .* required positional arguments?: (.*)", said)
     if missing is not None and not isinstance(inputs, Mapping):
         return f"the network takes {missing[1]} beside its first input; pass batches as dicts of all inputs by name."
@@ -102,9 +106,17 @@ def _wrong_arguments(said: str, model: nn.Module, inputs: Any) -> str | None:
     if unknown is not None and isinstance(inputs, Mapping):
         takes = ", ".join(each.name for each in inputs_of(model)) or "others"
         return f"the batch names {unknown[1]!r}, but the network takes {takes}; name the inputs as its forward does."
-    if any(isinstance(part, np.ndarray) for part in pytree.tree_leaves(inputs)):
-        return f"the input is {described(inputs)}; turn NumPy arrays into tensors with torch.from_numpy."
     return None
+
+
+def _is_inside_forward(problem: Exception) -> bool:
+    """Whether the network was entered at all, or its call failed at once."""
+    trace = problem.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_name == "forward":
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _wrong_type(said: str, model: nn.Module, inputs: Any, given: list[Tensor], target: Any) -> str | None:
@@ -117,21 +129,27 @@ def _wrong_type(said: str, model: nn.Module, inputs: Any, given: list[Tensor], t
         return f"the input is on {x.device} and the network on {own[0].device}; move one with .to(…)."
     if embeddings and x.is_floating_point() and re.search(r"Long, Int|indices", said):
         return f"the input is {described(inputs)}, but an embedding takes whole numbers; convert it with .long()."
-    if embeddings and "index out of range" in said:
-        whole = [t for t in given if not t.is_floating_point() and t.numel() and not _is_batched(t)]
+    whole = [t for t in given if not t.is_floating_point() and t.numel() and not _is_batched(t)]
+    most = max((part.num_embeddings for part in embeddings), default=0)
+    # Numbers that some embedding has may have gone to it, and the fault lie elsewhere: in a position, say.
+    strange_numbers = any(t.min().item() < 0 or t.max().item() >= most for t in whole)
+    if embeddings and "index out of range in self" in said and strange_numbers:
         reach = ", ".join(f"{t.min().item()} to {t.max().item()}" for t in whole) or "others"
         sizes = ", ".join(str(part.num_embeddings) for part in embeddings)
         return (
             f"the input holds the numbers {reach}, but the network's embeddings have {sizes} entries, counted from "
             "0; pass numbers that they have, or build them larger."
         )
-    if not own or "type" not in said:
+    if not own or not re.search(r"dtype|scalar type|Input type|ScalarType|same type", said):
         return None
     wanted = own[0].dtype
     if not x.is_floating_point() and isinstance(target, Tensor) and target.is_floating_point():
         return f"the input is {x.dtype} and the target {target.dtype}; pass (input, target) in this order."
-    strange = [part for part in given if part.dtype != wanted]
-    if strange and not (embeddings and not x.is_floating_point()):
+    # Numbers before masks and places, which are of another type by nature.
+    strange = [
+        part for part in sorted(given, key=lambda t: not t.is_floating_point()) if part.dtype != wanted
+    ]
+    if strange and (strange[0].is_floating_point() or not embeddings):
         return (
             f"the input is {strange[0].dtype}, but the network's parameters are {wanted}; convert one of them, say "
             f"the input with .to({wanted})."
@@ -167,9 +185,9 @@ def _why_criterion(problem: Exception, output: Any, target: Any) -> str:
 
 
 def _said(problem: Exception) -> str:
-    """The first line of an error and its kind."""
+    """The first sentence of an error and its kind."""
     lines = str(problem).strip().splitlines()
-    line = lines[0][:200].rstrip(" .;") if lines else ""
+    line = lines[0].split(". ")[0][:200].rstrip(" .;") if lines else ""
     return f"{type(problem).__name__}: {line}" if line else type(problem).__name__
 
 

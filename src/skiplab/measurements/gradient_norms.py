@@ -70,6 +70,8 @@ def gradient_norms(
     masses: list[float] = []
     samples = 0
     for batch in batches_of(batches):
+        masses.append(1.0 if is_sum else mass(subject.criterion, batch))
+        require(masses[-1] > 0, "a batch holds no sample whose target counts; leave it out.")
         losses, (gradients,) = subject.differentiated(batch, layers, subject.loss_of)
         subject.refuse_unless_finite("loss", losses)
         require(
@@ -89,8 +91,6 @@ def gradient_norms(
         subject.refuse_unless_finite("gradient", norms)
         # A rectifier lets no NaN pass on the way back.
         norms = norms.masked_fill(~losses.isfinite()[:, None, None], torch.nan)
-        masses.append(1.0 if is_sum else mass(subject.criterion, batch))
-        require(masses[-1] > 0, "a batch holds no sample whose target counts; leave it out.")
         norms = norms * (masses[-1] / masses[0])
         sums = torch.stack([norms.sum(2), norms.square().sum(2)])
         total = sums if total is None else total + sums

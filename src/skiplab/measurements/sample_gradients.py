@@ -1,9 +1,9 @@
 """The gradient of each sample's output in its own input, or in a layer's activity, from one backward pass.
 
 The derivative of Σ_i f_i in x_i is f_i's own gradient if f_i depends on x_i alone; else it is a sum over samples, and
-the network is refused. A second backward pass tells, of Σ_i w_i f_i with a weight a sample, 0 for some and ± a power
-of two for the others, in random order. Samples of weight 0 must have gradients of exactly 0, the others w_i times
-their own, which powers of two keep exact but for rounding that differs from pass to pass.
+the network is refused. A second backward pass tells, of Σ_i w_i f_i with a weight a sample in random order. Samples
+of weight 0 must have gradients of exactly 0, which shows the slightest part that they have in others' outputs; the
+rest must have w_i times their own, but for rounding.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from skiplab.ensembles.subject import Criterion, call_on_input, criterion_of, fi
 from skiplab.randomness import torch_generator
 
 OUTPUTS = ("sum", "loss")
+MIXED = 0.02  # of a gradient, the least that others' share in it must be to be told from rounding
 Quantity = Callable[[nn.Module, Batch], Tensor]  # one number a sample, (B,)
 
 
@@ -58,19 +59,18 @@ def sample_gradients(
     if wrt != "input" and wrt not in known:
         raise Refused(f"layer {wrt!r} does not exist in the network.{near(wrt, ('input', *known))}")
     groups = [_sliced(batch, size, slice(first, first + length)) for first in range(0, size, length)]
-    found, tried = [], {1}  # a lone sample has no other to depend on
+    found = []
     for own in _one_by_one(subject):
-        parts = []
+        parts, tried = [], {1}  # a lone sample has no other to depend on
         for group in groups:
-            # Groups of one size, and members of one architecture, mix alike: one of each is tried.
+            # Groups of one size mix alike, so one of each is tried; members may not, a gate may be shut in one.
             weights = [] if batch_size(group) in tried else [_weights(batch_size(group))]
             tried.add(batch_size(group))
-            if own.size > 1 and weights:
-                _, each = _gradients(_alone(own, 0), group, quantity, wrt, weights)
-                _refuse_mixing(*each, *weights)
-                weights = []
             values, each = _gradients(own, group, quantity, wrt, weights)
+            if what == "loss":
+                _refuse_ignored(subject, values, group)
             subject.refuse_unless_finite(what, values)
+            subject.refuse_unless_finite("gradient", each[0])
             if weights:
                 _refuse_mixing(*each, *weights)
             hole = ~values.isfinite().view(*values.shape, *[1] * (each[0].ndim - 2))
@@ -163,24 +163,48 @@ def _gradients(
 
 
 def _weights(size: int) -> Tensor:
-    """A weight a sample, in random order: 0, ±1, ±2, ±4 … ±128, again and again."""
+    """A weight a sample, drawn from 0, ±1, ±2, ±4 … ±128; powers of two scale half-precision numbers exactly.
+
+    Some are 0, and their mean is far from 0 and from each of them: a sample that enters all outputs alike has the
+    sum of all weights instead of its own.
+    """
     choices = torch.tensor([0.0] + [sign * 2.0**power for power in range(8) for sign in (1, -1)])
-    return choices[torch.randperm(size, generator=torch_generator("mixing", size)) % len(choices)]
+    stream = torch_generator("mixing", size)
+    while True:
+        weights = choices[torch.randint(len(choices), (size,), generator=stream)]
+        apart = (weights.mean() - weights).abs() > 0.1 * weights.abs()
+        if bool(apart.all() & (weights == 0).any()):
+            return weights
 
 
 def _refuse_mixing(gradients: Tensor, weighted: Tensor, weights: Tensor) -> None:
     """Refuse a network in which the gradients of a weighted sum are not each sample's own times its weight."""
-    expected = weights.to(gradients).view(-1, *[1] * (gradients.ndim - 2)) * gradients
+    weights = weights.to(gradients)
+    expected = weights.view(-1, *[1] * (gradients.ndim - 2)) * gradients
     away, scale = ((x.flatten(2) if x.ndim > 2 else x[..., None]) for x in (weighted - expected, expected))
     away, scale = away.abs().amax(2), scale.abs().amax(2)
     kind = torch.finfo(gradients.dtype)
-    # Where numbers are so small that their digits get lost, only the samples of weight 0 can tell.
-    clear = (weights.to(gradients) == 0) | (torch.maximum(away, scale) > kind.tiny**0.5)
+    # A network may compute in half precision inside, whose small numbers lose most of their digits.
+    clear = torch.maximum(away, scale) > kind.tiny**0.5
+    mixed = torch.where(weights == 0, away > 0, clear & (away > MIXED * scale))
     require(
-        not bool(((away > kind.eps**0.5 * scale) & clear & away.isfinite()).any()),
+        not bool((mixed & away.isfinite()).any()),
         "a sample's output depends on the other samples, so that its gradient is not its own; take out what mixes "
         "them (a BatchNorm without running statistics, a recurrent layer without batch_first=True) or pass the "
         "samples one by one.",
+    )
+
+
+def _refuse_ignored(subject: Subject, losses: Tensor, batch: Batch) -> None:
+    """Say it of a lone network's sample whose label the criterion passes over: its mean loss is 0/0."""
+    labels = target_of(batch)
+    if subject.ensemble or not isinstance(labels, Tensor) or labels.is_floating_point():
+        return
+    passed_over = getattr(subject.criterion, "ignore_index", -100)
+    rows = (labels == passed_over).flatten(1).all(1) if labels.ndim > 1 else labels == passed_over
+    require(
+        not bool((losses.isnan() & rows.to(losses.device)).any()),
+        f"a sample's label is {passed_over}, which the criterion ignores, so it has no loss; leave such samples out.",
     )
 
 
@@ -239,7 +263,9 @@ def _input_name(batch: Batch) -> Any:
     if not isinstance(batch, Mapping):
         return 0
     inputs = [name for name in batch if name not in LABEL_KEYS]
-    floats = [n for n in inputs if isinstance(batch[n], Tensor) and batch[n].is_floating_point()]
+    # Of rows: a number beside them, such as a temperature, is not what samples are made of.
+    rows = [name for name in inputs if isinstance(batch[name], Tensor) and batch[name].ndim > 0]
+    floats = [name for name in rows if batch[name].is_floating_point()]
     require(len(inputs) > 0, f"the batch has labels only ({', '.join(batch)}); pass the network's input too.")
     return (floats or inputs)[0]
 
