@@ -600,3 +600,26 @@ def test_departure_is_zero_for_linear_maps_and_known_for_a_rectifier() -> None:
         is_linear(net, torch.ones(3, dtype=torch.int64), torch_generator(0))
     with pytest.raises(Refused, match="The model returns a tuple, but must return one tensor"):
         departure_from_linear(nn.LSTM(2, 2), torch.zeros(3, 2), torch_generator(0))
+
+
+class SecondHead(nn.Module):
+    """A network with a head that only training uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.relu = nn.Linear(3, 8), nn.ReLU()
+        self.last, self.second = nn.Linear(8, 2), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.relu(self.first(x))
+        return (self.last(h), self.second(h)) if self.training else self.last(h)
+
+
+def test_a_head_that_training_alone_uses_is_not_left_behind() -> None:
+    net = SecondHead().double()
+    with pytest.raises(
+        Refused, match=r"'second' reads a rectifier in training or in evaluation alone.*prelu"
+    ):
+        looks_linear(net, generator=torch_generator("second head"))
+    found = looks_linear(net, kind="prelu", generator=torch_generator("second head")).train()
+    assert [tuple(part.shape) for part in found(torch.ones(5, 3).double())] == [(5, 2), (5, 2)]

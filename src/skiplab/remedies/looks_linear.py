@@ -12,7 +12,7 @@ from torch import Tensor, fx, nn
 from skiplab.architectures.activations import CReLU
 from skiplab.architectures.initialisers import WEIGHTED
 from skiplab.architectures.orthogonal import DeltaOrthogonal, mirror, mirrored, require_shape
-from skiplab.checks import one_of, require
+from skiplab.checks import Refused, one_of, require
 from skiplab.remedies.doubled_units import BatchNorm, Doubling, doubling
 from skiplab.remedies.tracing import (
     copied,
@@ -70,6 +70,7 @@ def looks_linear(
     parts = dict(changed.named_modules(remove_duplicate=False))
     _check_layers(graph, parts)
     plan = doubling(graph, parts, relus=kind == "crelu")
+    _require_same_in_training(model, plan, parts, kind)
     relus = [node for node in graph.nodes if is_relu(node, parts)]
     require(
         bool(relus or plan.readers or any(isinstance(part, nn.PReLU) for part in changed.modules())),
@@ -94,6 +95,24 @@ def _require_values(model: nn.Module) -> None:
             not value.is_meta,
             f"{name!r} is on the meta device, where tensors have no values; call to_empty(device='cpu') and load the "
             "model's weights, or build it on another device.",
+        )
+
+
+def _require_same_in_training(
+    model: nn.Module, plan: Doubling, parts: Mapping[str, nn.Module], kind: str
+) -> None:
+    """Refuse a network of which training alone uses a part, such as a second head: it would not be widened."""
+    try:
+        graph = traced(model, "looks_linear", training=True)
+    except Refused:
+        return  # what can be followed in evaluation only is changed for evaluation
+    other = doubling(graph, parts, relus=kind == "crelu")
+    only = sorted(set((other.readers | other.norms).items()) ^ set((plan.readers | plan.norms).items()))
+    if only:
+        remedy = 'use kind="prelu"' if kind == "crelu" else "call it in both"
+        raise Refused(
+            f"{only[0][0]!r} reads a rectifier in training or in evaluation alone, so it cannot be widened for both; "
+            f"{remedy}."
         )
 
 

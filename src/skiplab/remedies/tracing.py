@@ -45,9 +45,9 @@ class _Tracer(fx.Tracer):
         return isinstance(m, CReLU | MeanCentring) or super().is_leaf_module(m, module_qualified_name)
 
 
-def traced(model: nn.Module, remedy: str) -> fx.Graph:
-    """Return the graph of a module in evaluation mode, or refuse a module whose graph depends on its input."""
-    return _trace(copied(model, remedy).eval(), remedy)
+def traced(model: nn.Module, remedy: str, *, training: bool = False) -> fx.Graph:
+    """Return the graph of a module, in evaluation mode by default, or refuse one whose graph depends on its input."""
+    return _trace(copied(model, remedy).train(training), remedy)
 
 
 def copied(model: nn.Module, remedy: str) -> nn.Module:
@@ -137,7 +137,7 @@ def with_live_dropout(model: nn.Module, graph: fx.Graph, remedy: str) -> dict[st
     A graph holds the value the flag had when it was traced. Comparing it with a trace in training mode shows what
     depends on the flag; dropout becomes a module, which keeps following the mode, and anything else is refused.
     """
-    other = _trace(copy.deepcopy(model).train(), remedy)
+    other = traced(model, remedy, training=True)
     added: dict[str, nn.Module] = {}
     for here, there in _differing(graph, other):
         if here is None or there is None or here.target is not there.target or here.target not in _DROPOUTS:
