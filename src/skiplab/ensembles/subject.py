@@ -33,8 +33,8 @@ LossFunction = Callable[[nn.Module, Batch], Tensor]
 class Subject:
     """One network or many, with a loss; see ``Subject.of``.
 
-    ``ensemble``: the networks are members of one, where some may have diverged; those have NaN in every result. A
-    network that was given by itself is refused instead.
+    ``ensemble``: the networks are members of one, where some may have diverged; those have NaN in their results
+    (spectra and singularities refuse the ensemble: select the others). A network given by itself is refused.
     """
 
     module: nn.Module
