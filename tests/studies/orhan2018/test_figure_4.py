@@ -1,20 +1,119 @@
-"""Figure 4's settings: what the paper says of its networks."""
+"""Figures 4 and S7: who is measured, what correlations and groups say of tables of our choosing."""
 
 from __future__ import annotations
 
-from skiplab.studies.orhan2018 import figure_4
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from skiplab.reproduction.verdict import judge
+from skiplab.studies.orhan2017 import networks as earlier
+from skiplab.studies.orhan2017.networks import Networks, Training
+from skiplab.studies.orhan2018 import accuracy_and_degeneracy as shared
+from skiplab.studies.orhan2018 import figure_4, figure_s7, networks
+from skiplab.studies.orhan2018.accuracy_and_degeneracy import SMALL, WIDE, Settings
+
+SETTINGS = Settings(**figure_4.SMOKE | {"wide_runs": 30, "runs": 16, "extremes": 6})  # type: ignore[arg-type]
 
 
-def test_the_paper_scale_is_the_papers() -> None:
+def table(part: str, sign: float) -> pd.DataFrame:
+    """Networks whose accuracy grows with the seed; with sign 1 all else goes with it as the paper says."""
+    count = 30 if part == WIDE else 16
+    rows: list[dict[str, Any]] = []
+    for member in range(count):
+        up, wobble = sign * member / count, 0.05 * (member * 7 % 5)
+        common = {"member": member, "layer": 0, "epoch": 1}
+        rows.append(common | {"quantity": "accuracy", "value": 0.1 + member / 100})
+        rows.append(common | {"quantity": "learned", "value": float(member >= 2)})
+        if part == WIDE:
+            found = {"norm": 1 + up + wobble, "overlap": 0.2 - up + wobble, "dependence": 0.7 - up + wobble}
+        elif not 2 <= member < 8 and member < 10:
+            continue  # neither among the worst nor among the best of those that learn
+        else:
+            found = {"degenerate": 0.5 - 0.3 * up + wobble / 20}
+        rows += [common | {"quantity": name, "value": value} for name, value in found.items()]
+        if part == WIDE:
+            start = common | {"epoch": 0}
+            rows += [start | {"quantity": name, "value": wobble} for name in found]
+    settings = Networks("digits", "plain", tuple(range(count)), (1.0,) * count, Training())
+    return earlier.table(settings, rows, [False] * count).assign(part=part)
+
+
+def whole_table(sign: float = 1.0) -> pd.DataFrame:
+    return networks.joined([table(part, sign) for part in (WIDE, f"{SMALL}-3", f"{SMALL}-2")])
+
+
+@pytest.mark.parametrize("study", [figure_4.STUDY, figure_s7.STUDY], ids=lambda study: study.id)
+@pytest.mark.parametrize(("sign", "verdict"), [(1.0, "holds"), (-1.0, "contradicted")])
+def test_claims_follow_the_networks(study: Any, sign: float, verdict: str) -> None:
+    rows = [row for row in judge(study, whole_table(sign), SETTINGS, "quick") if row.headline]
+    assert {row.claim for row in rows} == {claim.id for claim in study.claims}
+    assert {row.verdict for row in rows} == {verdict}
+    assert {row.condition for row in rows} == {"digits, 3×4", "digits, 2×4", "digits, all networks"}
+
+
+def test_correlations_are_spearmans_over_epochs_after_the_start() -> None:
+    frame = whole_table()
+    (row,) = (
+        row
+        for row in shared.correlations(frame, SETTINGS, "norm", 1)
+        if row.condition == "digits, all networks"
+    )
+    rows = shared.of(frame, "digits", WIDE)
+    then = rows[(rows["quantity"] == "norm") & (rows["epoch"] == 1)]["value"].to_numpy(float)
+    rho = float(stats.spearmanr(then, np.arange(30)).statistic)
+    assert row.detail == f"ρ = {rho:+.3f}; 2 of 30 networks never learn"
+    # Pseudo-values have the jackknife's estimate as their mean, near the plain one.
+    assert float(np.mean(row.samples[0])) == pytest.approx(np.arctanh(rho), abs=0.3)
+
+
+def test_jackknife_intervals_cover_the_correlation_of_normal_pairs() -> None:
+    draw, hits, rho = np.random.default_rng(0), 0, 0.4
+    spearman = 6 / np.pi * np.arcsin(rho / 2)  # of a bivariate normal law
+    for _ in range(200):
+        x = draw.standard_normal(60)
+        y = rho * x + np.sqrt(1 - rho**2) * draw.standard_normal(60)
+        values = shared.rank_z(x, y)
+        reach = stats.t.isf(0.025, 59) * values.std(ddof=1) / np.sqrt(60)
+        hits += abs(values.mean() - np.arctanh(spearman)) <= reach
+    assert 180 <= hits <= 198
+
+
+def test_groups_are_the_measured_best_and_worst() -> None:
+    found = shared.extremes(whole_table(), SETTINGS, "digits", 3)
+    assert sorted(found.worst["seed"].unique()) == [2, 3, 4, 5, 6, 7]
+    assert sorted(found.best["seed"].unique()) == [10, 11, 12, 13, 14, 15]
+    assert found.share == "2 of 16 networks never learn"
+
+
+def test_a_trial_measures_the_extremes_of_those_that_learn() -> None:
+    rows = [
+        {"member": member, "epoch": epoch, "quantity": "accuracy", "value": value}
+        for member, curve in enumerate([(0.9, 0.1), (0.2, 0.5), (0.3, 0.6), (0.1, 0.4), (0.4, 0.7)])
+        for epoch, value in enumerate(curve, 1)
+    ]
+    # The first forgot what it knew and is not ranked; of four, two are best and two worst, never five.
+    assert networks.chosen(rows, 5, 3, least=0.3) == [4, 2, 1, 3]
+    learned = networks.learned_rows(rows, 2, 0.3)
+    assert [row["value"] for row in learned] == [0.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_the_paper_scale_is_as_declared() -> None:
     paper = figure_4.STUDY.settings["paper"]
-    assert (paper.runs, paper.extremes, paper.depth, paper.width) == (100, 10, 30, 128)
-    assert (paper.narrow_depth, paper.narrow, paper.narrow_components, paper.samples) == (30, 16, 128, 2000)
-    assert paper.data == ("cifar100-coarse",)
-    assert paper.at[-1] == paper.epochs
+    assert (paper.runs, paper.wide_runs, paper.extremes, paper.depth, paper.width) == (400, 100, 20, 30, 128)
+    assert (paper.narrow_depths, paper.narrow, paper.narrow_components) == ((30, 10), 16, 128)
+    assert (paper.gain, paper.seed) == (1.0, 1)
+    calls = shared.train(paper, [])
+    # Fresh networks: those of seed 0 chose the gain and the statistics.
+    assert all(min(call.settings.networks.seeds) >= 1000 for call in calls)
+    assert dataclasses.replace(figure_s7.STUDY.settings["paper"], data=paper.data) == paper
 
 
-def test_groups_are_large_enough_for_a_verdict() -> None:
-    for scale in ("quick", "paper"):
-        settings = figure_4.STUDY.settings[scale]
-        assert 5 <= settings.extremes <= settings.runs // 2
-        assert max(settings.at) <= settings.epochs
+def test_the_figure_shows_every_data_set() -> None:
+    drawn = figure_4.figure(whole_table(), SETTINGS)
+    assert len(drawn.axes) == 5
+    assert "ρ = +" in drawn.axes[2].get_title(loc="left")

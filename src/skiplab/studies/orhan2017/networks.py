@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SQRT2 = 2**0.5
 # Search seeds are kept apart from the seeds that decide a verdict.
 SEARCH_SEEDS = 500
+STREAM = 1_000_000  # seeds between two seeds of a study
 
 
 @dataclass(frozen=True)
@@ -349,17 +350,17 @@ def final_seeds(seed: int, runs: int) -> range:
     """Seeds of the runs that decide a verdict."""
     most = f"runs is {runs}, but seeds from {SEARCH_SEEDS} on belong to the searches; ask for fewer."
     require(runs <= SEARCH_SEEDS, most)
-    return range(1000 * seed, 1000 * seed + runs)
+    return range(STREAM * seed, STREAM * seed + runs)
 
 
 def search_seeds(seed: int, runs: int) -> range:
     """Seeds of the runs that only choose gains and strengths."""
-    return range(1000 * seed + SEARCH_SEEDS, 1000 * seed + SEARCH_SEEDS + runs)
+    return range(STREAM * seed + SEARCH_SEEDS, STREAM * seed + SEARCH_SEEDS + runs)
 
 
 def is_search(seeds: pd.Series) -> pd.Series:
     """Whether networks belong to a search, by their seeds."""
-    return seeds % 1000 >= SEARCH_SEEDS
+    return seeds % STREAM >= SEARCH_SEEDS
 
 
 def last_accuracy(frame: pd.DataFrame) -> pd.DataFrame:

@@ -92,7 +92,8 @@ class Measured:
     """Settings of one trial: the networks, the epochs, and on how many samples what is measured (0: not at all).
 
     ``part`` names the networks' role in a study, such as "narrow". With ``extremes`` only so many of the best and
-    of the worst networks are measured, by accuracy averaged over epochs.
+    of the worst networks are measured, by accuracy averaged over epochs; with ``learned`` they are the extremes of
+    those whose last accuracy is at least so many times chance.
     """
 
     networks: Networks
@@ -108,6 +109,7 @@ class Measured:
     by_layer: bool = False
     test: bool = False
     extremes: int = 0
+    learned: float = 0.0
 
     @property
     def data(self) -> str:
@@ -132,26 +134,45 @@ def train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
     share = TRAINING_SHARE if settings.at else 1.0
     training = replace(bench, tell=lambda done, text: bench.tell(share * done, text))
     trained = earlier.train_members(settings.networks, training, watch)
-    members = chosen(trained.rows, len(settings.networks.seeds), settings.extremes)
+    least = settings.learned / trained.samples.classes
+    members = chosen(trained.rows, len(settings.networks.seeds), settings.extremes, least)
     rows = trained.rows + measure(settings, bench, trained, kept.rows, members, share)
+    if settings.learned:
+        rows += learned_rows(trained.rows, ends, least)
     frame = earlier.table(settings.networks, rows, trained.diverged)
     frame["part"] = settings.part
     return frame.astype({"part": "category"})
 
 
-def chosen(rows: Rows, count: int, extremes: int) -> list[int]:
-    """Members to measure: all, or the best and then the worst by accuracy averaged over epochs."""
+def chosen(rows: Rows, count: int, extremes: int, least: float = 0.0) -> list[int]:
+    """Members to measure: all, or the best and then the worst by accuracy averaged over epochs.
+
+    Only members whose last accuracy is at least ``least`` are ranked; no member is both best and worst.
+    """
     if not extremes:
         return list(range(count))
     from numpy import float32
 
-    sums = [0.0] * count
+    sums, last = [0.0] * count, [(0, 0.0)] * count
     for row in rows:
         if row["quantity"] == "accuracy":
             # As the table stores it: whoever reads the table must come to the same choice, near-ties included.
-            sums[row["member"]] += float(float32(row["value"]))
-    order = sorted(range(count), key=lambda member: (-sums[member], member))
-    return list(dict.fromkeys([*order[:extremes], *order[-extremes:]]))
+            value = float(float32(row["value"]))
+            sums[row["member"]] += value
+            last[row["member"]] = max(last[row["member"]], (row.get("epoch", 0), value))
+    ranked = [member for member in range(count) if last[member][1] >= least]
+    order = sorted(ranked, key=lambda member: (-sums[member], member))
+    some = min(extremes, len(order) // 2) if least else extremes
+    return list(dict.fromkeys([*order[:some], *order[len(order) - some :]]))
+
+
+def learned_rows(rows: Rows, last: int, least: float) -> Rows:
+    """Per member whether it learned: 1 if its last accuracy is at least ``least``, else 0."""
+    return [
+        {**row, "quantity": "learned", "value": float(row["value"] >= least)}
+        for row in rows
+        if row["quantity"] == "accuracy" and row["epoch"] == last
+    ]
 
 
 # Naming trials -----------------------------------------------------------------------------------------
