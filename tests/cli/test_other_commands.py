@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import os
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,6 +123,50 @@ def test_a_store_is_carried_over(counted: Cli, tmp_path: Path) -> None:
     damaged = counted(*unpack)
     assert damaged.exit_code == 1
     assert "copy them again" in damaged.stderr
+
+
+def test_unpack_says_how_much_it_will_write(counted: Cli, tmp_path: Path) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    (tmp_path / "store" / "trials" / "notes.txt").touch()
+    left_out = "1 file(s) that are damaged or not skiplab's were left out, such as 'trials/notes.txt'.\n"
+    assert counted("store", "pack", str(tmp_path / "pack")).stderr == left_out
+    done = counted("store", "unpack", str(tmp_path / "pack"), "--store", str(tmp_path / "other"))
+    assert done.stderr.startswith("Unpacking 16 new file(s), ")
+    assert f" KiB, into {tmp_path / 'other'} (" in done.stderr
+    assert "at most 16 GiB" in " ".join(counted("store", "unpack", "--help").stdout.split())
+
+
+@pytest.mark.parametrize("name", ["", "/", ".."])
+@pytest.mark.parametrize("command", ["pack", "unpack"])
+def test_a_pack_needs_a_name(counted: Cli, command: str, name: str) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    result = counted("store", command, name)
+    assert result.exit_code == 2
+    assert "names no file; write a name such as results" in result.stderr
+
+
+def test_a_hostile_pack_ends_in_a_sentence(cli: Cli, tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        link = tarfile.TarInfo("trials/abc/record.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "../../../outside"
+        archive.addfile(link)
+    body = buffer.getvalue()
+    (tmp_path / "pack.000").write_bytes(body + hashlib.sha256(body).digest())
+    result = cli("store", "unpack", str(tmp_path / "pack"))
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert "'trials/abc/record.json' is a symbolic link; nothing was unpacked" in result.stderr
+
+
+def test_report_leaves_alone_what_is_not_its_own(counted: Cli, tmp_path: Path) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    os.mkfifo(tmp_path / "pipe")
+    refused = counted("report", "--out", str(tmp_path / "pipe"))
+    assert refused.exit_code == 2
+    assert (
+        f"{tmp_path / 'pipe'} exists and is not a folder; choose a new or an empty folder" in refused.stderr
+    )
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_data_list_says_how_to_get_what_is_missing(cli: Cli, tmp_path: Path) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import os
+import shutil
+import tarfile
+import tracemalloc
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
 from counted_studies import COUNT, counts
 
-from skiplab.checks import Refused
-from skiplab.reproduction import packing
+from skiplab.checks import Refused, SkiplabError
+from skiplab.reproduction import packing, pieces
 from skiplab.reproduction.packing import PackDamaged, pack, unpack
 from skiplab.reproduction.runner import Options, run_study
 from skiplab.reproduction.store import Store
@@ -106,7 +113,7 @@ def test_damage_is_noticed(full: Store, tmp_path: Path, damage: str) -> None:
         {"first": pieces[0], "last": pieces[-1], "between": middle}[damage.split()[-1]].unlink()
     other = Store(tmp_path / "other")
     with pytest.raises(
-        PackDamaged, match=r"piece\(s\) of .*pack are damaged or not all here; copy them again"
+        PackDamaged, match=r"pieces? ?.*of .*pack(, is| are damaged or) not (all )?here; copy (it|them) again"
     ):
         unpack(other, tmp_path / "pack")
     assert not other.root.exists()
@@ -133,3 +140,193 @@ def test_nothing_to_pack_or_unpack_is_refused(store: Store, tmp_path: Path) -> N
         Refused, match=r"pack\.000 does not exist; name the FILE that was given to `store pack`"
     ):
         unpack(store, tmp_path / "pack")
+
+
+def test_a_pack_of_the_older_form_is_read(full: Store, tmp_path: Path) -> None:
+    (full.root / "checkpoints" / "abc").mkdir(parents=True)
+    (full.root / "checkpoints" / "abc" / "epoch-12.safetensors").write_bytes(b"weights")
+    folders = sorted({path.parent for path in full.root.rglob("*") if path.is_file()})
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:  # as skiplab did before there was a manifest
+        for folder in folders:
+            archive.add(folder, arcname=folder.relative_to(full.root).as_posix())
+    content = buffer.getvalue()
+    content += hashlib.sha256(content).digest()
+    for number in range(-(-len(content) // packing.PIECE)):
+        start = number * packing.PIECE
+        (tmp_path / f"pack.{number:03d}").write_bytes(content[start : start + packing.PIECE])
+    other = Store(tmp_path / "other")
+    assert unpack(other, tmp_path / "pack") == (8, 0)
+    assert files(other) == files(full)
+
+
+def test_the_pieces_are_a_tar_file_with_a_manifest(full: Store, tmp_path: Path) -> None:
+    joined = b"".join(piece.read_bytes() for piece in pack(full, tmp_path / "pack"))
+    with tarfile.open(fileobj=io.BytesIO(joined[:-32])) as archive:
+        names = archive.getnames()
+        stored = files(full)
+        assert sorted(names[:-1]) == sorted(stored)
+        assert names[-1] == "manifest.json"
+        manifest = archive.extractfile("manifest.json")
+        assert manifest is not None
+        sums = json.load(manifest)["sha256"]
+    assert sums == {name: hashlib.sha256(content).hexdigest() for name, content in stored.items()}
+
+
+def test_the_same_store_gives_the_same_bytes(full: Store, tmp_path: Path) -> None:
+    first = [piece.read_bytes() for piece in pack(full, tmp_path / "one")]
+    copy = Store(tmp_path / "copy")
+    unpack(copy, tmp_path / "one")
+    assert [piece.read_bytes() for piece in pack(copy, tmp_path / "two")] == first
+
+
+def test_what_is_not_a_store_s_is_left_out_and_said(full: Store, tmp_path: Path) -> None:
+    expected = files(full)
+    run = full.runs()[0].folder
+    for name in (
+        "trials/notes.txt",
+        "studies/.DS_Store",
+        "trials/abc/deep/table.parquet",
+        "trials/abc/a b.json",
+    ):
+        (full.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (full.root / name).write_text("stray")
+    (run / "run.json~").write_text("a copy that an editor left")
+    (run / "link.json").symlink_to(run / "run.json")
+    (full.root / "studies" / "elsewhere").symlink_to(tmp_path)
+    os.mkfifo(full.root / "trials" / "abc" / "pipe.json")
+    damaged = run.parent / "damaged"
+    damaged.mkdir()
+    (damaged / "run.json").write_text("{")
+    (damaged / "table.parquet").write_text("of a run that cannot be read")
+    said: list[str] = []
+    pack(full, tmp_path / "pack", tell=said.append)
+    assert len(said) == 1
+    assert said[0].startswith("9 file(s) that are damaged or not skiplab's were left out, such as '")
+    other = Store(tmp_path / "other")
+    assert unpack(other, tmp_path / "pack") == (7, 0)
+    assert files(other) == expected
+
+
+def test_an_earlier_pack_stays_until_the_new_one_is_whole(
+    full: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "carried"
+    pack(full, folder / "pack")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    rename, write = os.rename, pieces.Writer.write
+
+    def full_disk(self: pieces.Writer, content: bytes) -> None:
+        if len(self.paths) > 1:
+            raise OSError(28, "No space left on device")
+        write(self, content)
+
+    monkeypatch.setattr(pieces.Writer, "write", full_disk)
+    with pytest.raises(
+        SkiplabError, match=r"could not be packed into .*pack \(No space left on device\); mend"
+    ):
+        pack(full, folder / "pack")
+    monkeypatch.setattr(pieces.Writer, "write", write)
+    for fails_at in range(2 * len(before)):
+        calls: list[object] = []
+
+        def failing(source: Path, target: Path, calls: list[object] = calls, at: int = fails_at) -> None:
+            calls.append(source)
+            if len(calls) == at + 1:
+                raise PermissionError(13, "Permission denied", str(target))
+            rename(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "rename", failing)
+            with pytest.raises(SkiplabError, match="Permission denied"):
+                pack(full, folder / "pack")
+        assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_piece_that_is_not_a_plain_file_is_not_replaced(full: Store, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "pack.000").symlink_to(tmp_path / "mine")
+    with pytest.raises(
+        Refused, match=r"pack\.000 is in the way and not a plain file; move it or name another"
+    ):
+        pack(full, tmp_path / "pack")
+    assert (tmp_path / "pack.000").is_symlink()
+    assert (tmp_path / "mine").read_text() == "mine"
+    os.mkfifo(tmp_path / "pipe.000")
+    with pytest.raises(PackDamaged, match=r"pipe\.000 is not a plain file; copy the pieces"):
+        unpack(full, tmp_path / "pipe")
+
+
+def test_a_file_with_a_number_of_the_user_s_own_stays(full: Store, tmp_path: Path) -> None:
+    (tmp_path / "pack.2024").write_text("mine")
+    (tmp_path / "pack.999").write_text("mine")
+    pack(full, tmp_path / "pack")
+    assert (tmp_path / "pack.2024").read_text() == (tmp_path / "pack.999").read_text() == "mine"
+    assert unpack(Store(tmp_path / "other"), tmp_path / "pack") == (7, 0)
+
+
+@pytest.mark.parametrize("name", ["", "/", ".", ".."])
+def test_what_names_no_file_is_refused(full: Store, name: str) -> None:
+    for act in (pack, unpack):
+        with pytest.raises(Refused, match="names no file; write a name such as results"):
+            act(full, Path(name))
+
+
+def test_more_than_the_disk_has_is_refused(
+    full: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack(full, tmp_path / "pack")
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(50_000))
+    with pytest.raises(
+        Refused, match=r"needs [\d.]+ KiB in .*, but the disk has 48\.8 KiB free; free some space"
+    ):
+        unpack(Store(tmp_path / "other"), tmp_path / "pack")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_store_above_the_limit_is_not_packed(
+    full: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "LIMIT", 10_000)
+    with pytest.raises(Refused, match=r"a pack takes 200,000 files of 9\.8 KiB.*; pack without"):
+        pack(full, tmp_path / "pack")
+    assert not list(tmp_path.glob("pack.*"))
+
+
+def test_a_damaged_run_here_is_replaced_by_the_packed_one(full: Store, tmp_path: Path) -> None:
+    pack(full, tmp_path / "pack")
+    path = full.runs()[0].folder / "run.json"
+    whole = path.read_bytes()
+    for damage in (b"", b"{", b"[]", b'{"provenance": 1}', b"\xff"):
+        path.write_bytes(damage)
+        assert unpack(full, tmp_path / "pack") == (1, 6)
+        assert path.read_bytes() == whole
+
+
+def test_pieces_that_change_while_they_are_unpacked_add_nothing(full: Store, tmp_path: Path) -> None:
+    (first, *_) = pack(full, tmp_path / "pack")
+    other = Store(tmp_path / "other")
+
+    def swap(sentence: str) -> None:
+        content = bytearray(first.read_bytes())
+        content[600] ^= 1  # inside the first file
+        first.write_bytes(content)
+
+    with pytest.raises(PackDamaged, match="copy them again"):
+        unpack(other, tmp_path / "pack", tell=swap)
+    assert files(other) == {}
+
+
+def test_an_archive_is_never_held_in_memory(store: Store, tmp_path: Path) -> None:
+    for number in range(4):
+        store.checkpoints(f"{number}").mkdir(parents=True)
+        (store.checkpoints(f"{number}") / "training.safetensors").write_bytes(os.urandom(8 * 2**20))
+    tracemalloc.start()
+    try:
+        assert len(pack(store, tmp_path / "pack", checkpoints=True)) == 3
+        assert unpack(Store(tmp_path / "other"), tmp_path / "pack") == (4, 0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 6 * 2**20

@@ -14,7 +14,8 @@ from skiplab.studies import CATALOGUE
 
 def report(
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the site; default: report/ in the store.")
+        Path | None,
+        typer.Option(help="New or empty folder, or an earlier report; default: report/ in the store."),
     ] = None,
     store: StoreOption = None,
 ) -> None:

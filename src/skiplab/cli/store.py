@@ -21,7 +21,7 @@ def pack(
     checkpoints: Annotated[bool, typer.Option(help="Also pack unfinished trials' checkpoints.")] = False,
 ) -> None:
     """Pack a store into pieces of at most 16 MiB."""
-    pieces = packing.pack(Store(store), file, checkpoints=checkpoints)
+    pieces = packing.pack(Store(store), file, checkpoints=checkpoints, tell=_note)
     for piece in pieces:
         typer.echo(f"{piece} ({piece.stat().st_size / 2**20:.1f} MiB)")
 
@@ -31,6 +31,10 @@ def unpack(
     file: Annotated[Path, typer.Argument(help="The FILE given to pack; its pieces lie beside it.")],
     store: StoreOption = None,
 ) -> None:
-    """Add packed results to a store; what is there already stays."""
-    added, known = packing.unpack(Store(store), file)
+    """Add packed results to a store, at most 16 GiB; what is there already stays."""
+    added, known = packing.unpack(Store(store), file, tell=_note)
     typer.echo(f"{added} folder(s) added, {known} known already.")
+
+
+def _note(sentence: str) -> None:
+    typer.echo(sentence, err=True)

@@ -1,7 +1,7 @@
-"""The static site: a scoreboard and a page a study, readable from disk and without a network.
+"""The static site: a scoreboard and one page per study, readable from disk and without a network.
 
-The site is written aside and renamed into place, so a reader never meets half of one; the same runs give
-the same bytes.
+The site is written aside and then put into place, so a report that fails leaves the earlier one as it was; the
+same runs give the same bytes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from typing import Any
 import jinja2
 
 from skiplab.checks import Refused
-from skiplab.reporting import pages, words
+from skiplab.reporting import pages, placing, words
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.runner import study_table
-from skiplab.reproduction.store import StudyRun, read_json, write_folder
+from skiplab.reproduction.store import StudyRun, read_json
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.tables import write_table
 
 ASSETS = Path(__file__).parent / "assets"
-MARKER = ".skiplab-report"
 CSV_ROWS = 20_000  # a longer table is offered as Parquet only
 LARGEST_SVG = 1_500_000  # bytes; phones draw a bitmap of the same figure faster
 BOARD = (
@@ -45,10 +44,10 @@ def build(
     """Write the site into the folder ``out`` and return its index.html.
 
     ``runs`` holds the run to show of each study that has one; ``all_runs`` those that a study's page mentions
-    beside it. A folder that holds anything but an earlier site is refused, since it is replaced as a whole.
-    ``tell`` hears the id of every study whose page is begun.
+    beside it. Whatever is there and is neither an empty folder nor an earlier report is refused; of an earlier
+    report only the files that it wrote are replaced. ``tell`` hears the id of every study whose page is begun.
     """
-    _check(catalogue, out)
+    _check(catalogue)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -59,7 +58,6 @@ def build(
     environment.filters["counted"] = words.count
 
     def write(folder: Path) -> None:
-        (folder / MARKER).write_text("This folder is replaced as a whole by `skiplab report`.\n")
         shutil.copytree(ASSETS, folder / "assets")
         _write_board(catalogue, runs, folder / "scoreboard.csv")
         known = {study.id for study in catalogue.studies}
@@ -76,12 +74,11 @@ def build(
                 tell(study.id)
                 _write_study(environment, folder, study, paper, runs.get(study.id), all_runs, neighbours)
 
-    out = Path(out)
-    write_folder(out, write)
-    return out / "index.html"
+    placing.place(Path(out), write)
+    return Path(out) / "index.html"
 
 
-def _check(catalogue: Catalogue, out: Path) -> None:
+def _check(catalogue: Catalogue) -> None:
     papers = {paper.id for paper in catalogue.papers}
     for study in catalogue.studies:
         # Ids become folders, so they must not lead out of the site.
@@ -89,8 +86,6 @@ def _check(catalogue: Catalogue, out: Path) -> None:
             raise Refused(f"Study id {study.id!r} cannot name a folder; write it as paper/item.")
         if study.paper not in papers:
             raise Refused(f"Study {study.id!r} belongs to no paper; add {study.paper!r} to the papers.")
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / MARKER).exists()):
-        raise Refused(f"{out} holds something other than a report; choose a new or an empty folder.")
 
 
 def _write_study(

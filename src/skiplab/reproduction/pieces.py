@@ -1,0 +1,185 @@
+"""One long file cut into pieces that fit through a narrow door.
+
+Pieces are written aside and take their names when all of them are whole; they are read where they lie, never
+joined in memory. The last bytes of the last piece are the SHA-256 of everything before them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import shutil
+import stat
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from skiplab.checks import Refused, SkiplabError
+
+DIGEST = hashlib.sha256().digest_size
+CHUNK = 2**20
+
+
+class PackDamaged(SkiplabError):
+    """The pieces of a packed store do not make up what was packed."""
+
+
+def piece(file: Path, number: int) -> Path:
+    """Return the path of one piece: FILE.000, FILE.001, …"""
+    if file.name in ("", ".."):
+        raise Refused(
+            f"{str(file)!r} names no file; write a name such as results, whose pieces lie beside it."
+        )
+    return file.with_name(f"{file.name}.{number:03d}")
+
+
+def found(file: Path) -> list[Path]:
+    """List what is there under a pack's names, up to the first number that is missing."""
+    # Counting instead of globbing: FILE.2024, with no piece before it, is something of the user's own.
+    return list(itertools.takewhile(os.path.lexists, (piece(file, number) for number in itertools.count())))
+
+
+class Writer:
+    """Cuts what is written to it into numbered files in a folder."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self.folder, self.size = folder, size
+        self.paths: list[Path] = []
+        self.digest = hashlib.sha256()
+        self._open: BinaryIO | None = None
+        self._left = 0
+
+    def write(self, content: bytes) -> None:
+        """Add some bytes."""
+        self.digest.update(content)
+        self._cut(content)
+
+    def finish(self) -> None:
+        """Put the digest behind the last byte and close the last piece."""
+        self._cut(self.digest.digest())
+        self.close()
+
+    def close(self) -> None:
+        """Close the piece in hand, once it is on the disk."""
+        if self._open is not None:
+            with self._open as file:
+                self._open = None
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _cut(self, content: bytes) -> None:
+        rest = memoryview(content)
+        while rest:
+            if not self._left:
+                self.close()
+                self.paths.append(self.folder / str(len(self.paths)))
+                self._open = self.paths[-1].open("xb")
+                self._left = self.size
+            part, rest = rest[: self._left], rest[self._left :]
+            assert self._open is not None
+            self._open.write(part)
+            self._left -= len(part)
+
+
+@contextmanager
+def writing(file: Path, size: int) -> Iterator[Writer]:
+    """Give a writer whose pieces replace those of an earlier pack when all went well, and not before."""
+    piece(file, 0)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=".pack-new-", dir=file.parent))
+    writer = Writer(aside, size)
+    try:
+        yield writer
+        writer.finish()
+        _exchange(writer.paths, file)
+    finally:
+        if writer._open is not None:
+            writer._open.close()
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _exchange(new: list[Path], file: Path) -> None:
+    """Move the earlier pieces away and the new ones in; should that fail, everything goes back."""
+    named = [piece(file, number) for number in range(len(new))]
+    old = sorted({*found(file), *filter(os.path.lexists, named)})
+    for path in old:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise Refused(f"{path} is in the way and not a plain file; move it or name another FILE.")
+    # Not inside the folder aside, so that a failure to move them back leaves them on the disk.
+    kept = Path(tempfile.mkdtemp(prefix=".pack-old-", dir=file.parent))
+    moves = [*((path, kept / path.name) for path in old), *zip(new, named, strict=True)]
+    try:
+        for source, target in moves:
+            os.rename(source, target)
+    except BaseException:
+        for source, target in reversed(moves):
+            if os.path.lexists(target) and not os.path.lexists(source):
+                os.rename(target, source)
+        kept.rmdir()
+        raise
+    shutil.rmtree(kept, ignore_errors=True)
+
+
+class Pieces:
+    """The bytes before the digest, as if the pieces were one file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.paths = found(file)
+        if not self.paths and os.path.lexists(piece(file, 1)):
+            raise PackDamaged(
+                f"{piece(file, 0)}, the first of the pieces of {file}, is not here; copy it again."
+            )
+        if not self.paths:
+            raise Refused(f"{piece(file, 0)} does not exist; name the FILE that was given to `store pack`.")
+        for path in self.paths:
+            if not path.is_file():
+                raise PackDamaged(f"{path} is not a plain file; copy the pieces of {file} again.")
+        sizes = [path.stat().st_size for path in self.paths]
+        self.begins = [0, *itertools.accumulate(sizes)]
+        self.length = self.begins[-1] - DIGEST
+
+    def verify(self) -> None:
+        """Refuse pieces whose digest is not that of their bytes."""
+        if self.length < 0:
+            raise self.damaged()
+        digest = hashlib.sha256()
+        for chunk in self.chunks(0, self.length):
+            digest.update(chunk)
+        if b"".join(self.chunks(self.length, DIGEST)) != digest.digest():
+            raise self.damaged()
+
+    def chunks(self, start: int, size: int) -> Iterator[bytes]:
+        """Yield the bytes from start on, at most a mebibyte at a time; all of them or an error."""
+        for number in range(bisect_right(self.begins, start) - 1, len(self.paths)):
+            if not size:
+                return
+            with self.paths[number].open("rb") as file:
+                file.seek(start - self.begins[number])
+                while size and (part := file.read(min(CHUNK, size, self.begins[number + 1] - start))):
+                    yield part
+                    start, size = start + len(part), size - len(part)
+        if size:  # the pieces are shorter than they were a moment ago
+            raise self.damaged()
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return some bytes, which must be there and not belong to the digest."""
+        if start + size > self.length:
+            raise self.wrong("its archive ends in the middle")
+        return b"".join(self.chunks(start, size))
+
+    def damaged(self) -> PackDamaged:
+        """Say that the bytes are not those that were packed."""
+        return PackDamaged(
+            f"the {len(self.paths)} piece(s) of {self.file} are damaged or not all here; copy them again."
+        )
+
+    def wrong(self, what: str) -> PackDamaged:
+        """Say that whole pieces hold what `store pack` does not write."""
+        return PackDamaged(
+            f"{self.file} is not a pack as skiplab writes it: {what}; nothing was unpacked, so have it packed again."
+        )
