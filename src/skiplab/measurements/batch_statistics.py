@@ -24,9 +24,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from skiplab.checks import Refused, one_of, require
-from skiplab.ensembles import Subject
-from skiplab.ensembles.batches import Batch, batch_size
-from skiplab.ensembles.subject import call_on_input
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batch_size
+from skiplab.subjects.subject import call_on_input
 
 STATISTICS = ("running", "batch")
 

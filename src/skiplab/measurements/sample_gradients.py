@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused, near, one_of, require, whole_numbers
-from skiplab.ensembles import Subject
-from skiplab.ensembles.batches import (
+from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import (
     LABEL_KEYS,
     Batch,
     batch_size,
@@ -28,9 +29,8 @@ from skiplab.ensembles.batches import (
     samples_in,
     target_of,
 )
-from skiplab.ensembles.failures import LONE_SAMPLE, described, inputs_of
-from skiplab.ensembles.subject import Criterion, call_on_input, criterion_of, first_tensor
-from skiplab.randomness import torch_generator
+from skiplab.subjects.failures import LONE_SAMPLE, described, inputs_of
+from skiplab.subjects.subject import Criterion, call_on_input, criterion_of, first_tensor
 
 OUTPUTS = ("sum", "loss")
 MIXED = 0.02  # of a gradient, the least that others' share in it must be to be told from rounding
