@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 from torch.utils.data import Dataset, IterableDataset
 
 from skiplab.checks import Refused, require
+from skiplab.torch_private import tree_leaves, tree_map_only
 
 Batch = Any
 LABEL_KEYS = ("labels", "label", "target", "targets", "y")
@@ -42,7 +42,7 @@ def batch_size(batch: Batch) -> int:
     """Number of samples in a batch: the length of its first tensor, nested ones last."""
     several = batch.values() if isinstance(batch, Mapping) else batch
     parts = list(several) if isinstance(batch, Mapping | tuple | list) else [batch]
-    nested = [] if isinstance(batch, list) else pytree.tree_leaves(parts)  # a list of tuples is no batch
+    nested = [] if isinstance(batch, list) else tree_leaves(parts)  # a list of tuples is no batch
     for part in (*parts, *nested):
         if isinstance(part, Tensor) and part.ndim:
             return len(part)
@@ -68,7 +68,7 @@ def _no_batch(given: Any) -> str:
     kind = f"a {type(given).__name__}"
     if isinstance(given, np.ndarray):
         return "the batch is a NumPy array; turn it into a tensor with torch.from_numpy."
-    if any(isinstance(part, np.ndarray) for part in pytree.tree_leaves(given)):
+    if any(isinstance(part, np.ndarray) for part in tree_leaves(given)):
         return f"the batch is {kind} with a NumPy array; turn that into a tensor with torch.from_numpy."
     if isinstance(given, Iterable | Dataset) and not isinstance(
         given, str | bytes | Mapping | tuple | Tensor
@@ -97,4 +97,4 @@ def target_of(batch: Batch) -> Tensor:
 def outside_inference_mode(batch: Batch) -> Iterator[Batch]:
     """Leave a caller's inference mode, where all gradients would be 0; the batch takes part in derivatives again."""
     with torch.inference_mode(False):
-        yield pytree.tree_map_only(Tensor, lambda x: x.clone() if x.is_inference() else x, batch)
+        yield tree_map_only(Tensor, lambda x: x.clone() if x.is_inference() else x, batch)

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused
+from skiplab.torch_private import is_batched, tree_leaves
 
 # Of exactly these types: a subclass is the user's own, or torch's for a lack of memory, and says what it means.
 PLAIN = (
@@ -77,7 +76,7 @@ def _is_explained_here(problem: Exception) -> bool:
 
 def _why_forward(problem: Exception, model: nn.Module, inputs: Any, target: Any) -> str:
     said = _said(problem)
-    given = [part for part in pytree.tree_leaves(inputs) if isinstance(part, Tensor)]
+    given = [part for part in tree_leaves(inputs) if isinstance(part, Tensor)]
     wrong = _wrong_arguments(problem, said, model, inputs) or _wrong_type(said, model, inputs, given, target)
     if wrong is not None:
         return wrong
@@ -95,7 +94,7 @@ def _why_forward(problem: Exception, model: nn.Module, inputs: Any, target: Any)
 
 
 def _wrong_arguments(problem: Exception, said: str, model: nn.Module, inputs: Any) -> str | None:
-    if any(isinstance(part, np.ndarray) for part in pytree.tree_leaves(inputs)):
+    if any(isinstance(part, np.ndarray) for part in tree_leaves(inputs)):
         return f"the input is {described(inputs)}; turn NumPy arrays into tensors with torch.from_numpy."
     if _is_inside_forward(problem):
         return None  # one part of the network calls another wrongly
@@ -129,7 +128,7 @@ def _wrong_type(said: str, model: nn.Module, inputs: Any, given: list[Tensor], t
         return f"the input is on {x.device} and the network on {own[0].device}; move one with .to(…)."
     if embeddings and x.is_floating_point() and re.search(r"Long, Int|indices", said):
         return f"the input is {described(inputs)}, but an embedding takes whole numbers; convert it with .long()."
-    whole = [t for t in given if not t.is_floating_point() and t.numel() and not _is_batched(t)]
+    whole = [t for t in given if not t.is_floating_point() and t.numel() and not is_batched(t)]
     most = max((part.num_embeddings for part in embeddings), default=0)
     # Numbers that some embedding has may have gone to it, and the fault lie elsewhere: in a position, say.
     strange_numbers = any(t.min().item() < 0 or t.max().item() >= most for t in whole)
@@ -189,8 +188,3 @@ def _said(problem: Exception) -> str:
     lines = str(problem).strip().splitlines()
     line = lines[0].split(". ")[0][:200].rstrip(" .;") if lines else ""
     return f"{type(problem).__name__}: {line}" if line else type(problem).__name__
-
-
-def _is_batched(tensor: Tensor) -> bool:
-    """Whether torch.vmap hides its values."""
-    return bool(torch._C._functorch.is_batchedtensor(tensor))

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.parameter import is_lazy
-from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused, listed, near, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
 from skiplab.subjects.batches import LABEL_KEYS, Batch, outside_inference_mode, target_of
 from skiplab.subjects.blocks import block_names, layer_names
 from skiplab.subjects.failures import PLAIN, refuse_criterion, refuse_forward
+from skiplab.torch_private import saved_tensors_are_hooked, tree_map_only
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 LossFunction = Callable[[nn.Module, Batch], Tensor]
@@ -178,7 +178,7 @@ class Subject:
         def add_probe(name: str, output: Tensor) -> Tensor:
             # A checkpoint records nothing or, if it is not reentrant, has hooks on what autograd saves; what it
             # computes again in the backward pass has neither our probes nor a member's state.
-            if not torch.is_grad_enabled() or torch._C._autograd._top_saved_tensors_default_hooks(False):
+            if not torch.is_grad_enabled() or saved_tensors_are_hooked():
                 raise Refused(
                     f"layer {name!r} runs inside gradient checkpointing, which hides activities from gradients; "
                     "switch it off to measure them."
@@ -385,7 +385,7 @@ def require_finite(what: str, values: Tensor) -> None:
 
 
 def _copies(inputs: Any) -> Any:
-    return pytree.tree_map_only(Tensor, torch.clone, inputs)
+    return tree_map_only(Tensor, torch.clone, inputs)
 
 
 def _refuse_without_values(module: nn.Module) -> None:

@@ -28,6 +28,7 @@ from skiplab.curvature.sweeps.recording import Unsupported
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, target_of
 from skiplab.subjects.subject import call_on_input
+from skiplab.torch_private import is_weight_norm
 
 
 class DoubleBackward:
@@ -209,7 +210,7 @@ class _WrittenOut(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        if func is torch._weight_norm:
+        if is_weight_norm(func):
             return _weight_norm(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from skiplab.curvature.sweeps import bilinear_rules as bilinear
 from skiplab.curvature.sweeps import forward_rules as rules
@@ -23,6 +22,7 @@ from skiplab.curvature.sweeps.forward_rules import Rule
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import call_on_input
+from skiplab.torch_private import tree_flatten, tree_leaves, tree_unflatten
 
 
 class Unsupported(Exception):
@@ -58,7 +58,7 @@ class Recording(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        followed = [t for t in pytree.tree_leaves((args, kwargs)) if self._is_followed(t)]
+        followed = [t for t in tree_leaves((args, kwargs)) if self._is_followed(t)]
         # A step is written before it is taken: an in-place operation changes what its input's name stands for.
         record = RECORDERS.get(getattr(func, "__name__", ""))
         step = None
@@ -68,7 +68,7 @@ class Recording(TorchFunctionMode):
             except TypeError as error:  # called with arguments for which there is no rule
                 raise Unsupported(func.__name__) from error
         result = func(*args, **kwargs)
-        if followed and any(isinstance(part, Tensor) for part in pytree.tree_leaves(result)):
+        if followed and any(isinstance(part, Tensor) for part in tree_leaves(result)):
             if step is None or not isinstance(result, Tensor):
                 raise Unsupported(getattr(func, "__name__", str(func)))
             self._numbers[id(result)] = step
@@ -117,7 +117,7 @@ class Tape:
 
         def run(model: nn.Module) -> Tensor:
             recording = Recording(dict((*model.named_parameters(), *model.named_buffers())))
-            for tensor in pytree.tree_leaves(batch):
+            for tensor in tree_leaves(batch):
                 if isinstance(tensor, Tensor):
                     recording.number(tensor)
             with recording:
@@ -216,14 +216,14 @@ def _neg(recording: Recording, func: Any, a: Tensor) -> int:
 
 
 def _linear_map(recording: Recording, func: Any, *args: Any, **kwargs: Any) -> int:
-    parts, tree = pytree.tree_flatten((args, kwargs))
+    parts, tree = tree_flatten((args, kwargs))
     places = [place for place, part in enumerate(parts) if isinstance(part, Tensor)]
 
     def function(*tensors: Tensor) -> Tensor:
         filled = list(parts)
         for place, tensor in zip(places, tensors, strict=True):
             filled[place] = tensor
-        again, named = pytree.tree_unflatten(filled, tree)
+        again, named = tree_unflatten(filled, tree)
         return func(*again, **named)
 
     tensors = [parts[place] for place in places]
@@ -233,7 +233,7 @@ def _linear_map(recording: Recording, func: Any, *args: Any, **kwargs: Any) -> i
 
 
 def _reshape(recording: Recording, func: Any, x: Tensor, *shape: Any) -> int:
-    if any(not isinstance(part, int) for part in pytree.tree_leaves(shape)):
+    if any(not isinstance(part, int) for part in tree_leaves(shape)):
         raise Unsupported("a view of another type")
     return _linear_map(recording, Tensor.reshape, x, *shape)
 
@@ -243,7 +243,7 @@ def _expand_as(recording: Recording, func: Any, x: Tensor, other: Tensor) -> int
 
 
 def _getitem(recording: Recording, func: Any, x: Tensor, index: Any) -> int:
-    if any(isinstance(part, Tensor) for part in pytree.tree_leaves(index)):
+    if any(isinstance(part, Tensor) for part in tree_leaves(index)):
         raise Unsupported("indexing by a tensor")
     return _linear_map(recording, func, x, index)
 
