@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from skiplab import linear_algebra as la
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.architectures.initialisers import Glorot
+from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
-from skiplab.measurements.hessian_product import HessianProduct
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.randomness import torch_generator
 

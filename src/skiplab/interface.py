@@ -6,20 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused
-from skiplab.ensembles import Ensemble, Subject
+from skiplab.curvature import products as product
+from skiplab.curvature.products import HessianProduct
+from skiplab.ensembles import Ensemble
 from skiplab.measurements import activation_patterns as patterns
 from skiplab.measurements import gradient_norms as norms
 from skiplab.measurements import gradient_shattering as shattering
-from skiplab.measurements import hessian_product as product
 from skiplab.measurements import hessian_spectrum as spectrum
 from skiplab.measurements import singularities as singular
 from skiplab.measurements import symmetry
 from skiplab.measurements.autocorrelation import autocorrelation
-from skiplab.measurements.hessian_product import HessianProduct
 from skiplab.remedies.looks_linear import looks_linear
 from skiplab.reproduction.runner import Options, Watcher, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.studies import CATALOGUE
+from skiplab.subjects import Subject
 from skiplab.waiting import Line, watched
 
 if TYPE_CHECKING:

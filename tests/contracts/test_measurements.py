@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
+from skiplab.curvature.products import hessian_product
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_patterns import activation_patterns
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
-from skiplab.measurements.hessian_product import hessian_product
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry

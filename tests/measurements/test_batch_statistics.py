@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from skiplab.architectures.rescaled import RescaledNet
 from skiplab.architectures.shattering_convnets import ShatteringConvNet
 from skiplab.checks import Refused
-from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import evaluated, with_batch_statistics
 from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
 
 
 def drawn(*shape: int) -> Tensor:

@@ -12,9 +12,10 @@ from torch.nn import functional as F
 
 from skiplab.architectures.fully_connected import PlainNet
 from skiplab.checks import Refused
-from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.gradient_norms import GradientNorms, gradient_norms
 from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
 
 
 def half_square(output: Tensor, target: Tensor) -> Tensor:

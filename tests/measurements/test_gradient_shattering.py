@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from skiplab.architectures.rescaled import RescaledNet
 from skiplab.architectures.shattering_convnets import ShatteringConvNet
 from skiplab.checks import Refused
-from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.autocorrelation import autocorrelation
 from skiplab.measurements.gradient_shattering import (
     GradientShattering,
@@ -23,6 +23,7 @@ from skiplab.measurements.gradient_shattering import (
     white_effective_rank,
 )
 from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
 
 GRID = torch.linspace(-2, 2, 12, dtype=torch.float64)[:, None]
 IMAGES = torch.randn(5, 3, 6, 6, generator=torch_generator("images"), dtype=torch.float64)

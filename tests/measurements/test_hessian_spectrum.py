@@ -14,9 +14,9 @@ from skiplab import data
 from skiplab.architectures.fully_connected import ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.checks import Refused
+from skiplab.curvature.methods import FRACTIONS
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.hessian_spectrum import HessianSpectrum, hessian_spectrum
-from skiplab.measurements.spectrum_methods import FRACTIONS
 from skiplab.randomness import torch_generator
 from skiplab.training import Plan, train
 

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.checks import Refused
-from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.singularities import Singularities, singularities
 from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
 
 X = torch.randn(40, 5, generator=torch_generator("singular x"), dtype=torch.float64)
 Y = torch.randint(3, (40,), generator=torch_generator("singular y"))

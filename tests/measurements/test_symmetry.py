@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from skiplab.architectures.fully_connected import HyperResidualNet, PathResidualNet, PlainNet, ResidualNet
 from skiplab.architectures.toy import ToyPlainNet
 from skiplab.checks import Refused
-from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.wiring import wiring
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.symmetric_changes import companions, permuted
 from skiplab.measurements.symmetry import Symmetry, permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
+from skiplab.subjects.wiring import wiring
 
 X = torch.randn(40, 5, generator=torch_generator("symmetry x"), dtype=torch.float64)
 Y = torch.randint(3, (40,), generator=torch_generator("symmetry y"))

@@ -17,9 +17,10 @@ from skiplab.architectures import ARCHITECTURES, examples
 from skiplab.architectures.thin import ThinNet
 from skiplab.checks import TimeIsUp
 from skiplab.data import TensorSet
-from skiplab.ensembles import Ensemble, Subject
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
 from skiplab.training import History, Plan, train
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.checkpoints import Checkpoints

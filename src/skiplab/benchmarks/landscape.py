@@ -13,7 +13,7 @@ def landscape_cases(device: str) -> list[Case]:
     import torch
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory import binary_landscapes
+    from skiplab.theory.landscapes import binary_weights
 
     draw = numpy_generator("benchmark", "landscape")
     inputs, targets = draw.standard_normal((POINTS, 2)), draw.standard_normal(POINTS)
@@ -35,7 +35,7 @@ def landscape_cases(device: str) -> list[Case]:
         return torch.cat(parts)
 
     def ours() -> np.ndarray:
-        return binary_landscapes.losses("residual", inputs, targets, depth=DEPTH)
+        return binary_weights.losses("residual", inputs, targets, depth=DEPTH)
 
     note = f"2^{weights} configurations, {POINTS} points"
     return [

@@ -1,6 +1,5 @@
-"""Many networks as one computation, and the Subject that every measurement takes."""
+"""Many networks as one computation: stacking, calling, laying out in memory."""
 
 from skiplab.ensembles.ensemble import BACKENDS, Ensemble
-from skiplab.ensembles.subject import Subject
 
-__all__ = ["BACKENDS", "Ensemble", "Subject"]
+__all__ = ["BACKENDS", "Ensemble"]

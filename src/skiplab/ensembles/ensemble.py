@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils.parametrize import type_before_parametrizations
-from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused, one_of, require
 from skiplab.ensembles.layout import Layout
 from skiplab.ensembles.wide import wide_images
+from skiplab.torch_private import tree_map
 
 BACKENDS = ("auto", "batched", "loop")
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -238,15 +238,15 @@ def map_members(
         return torch.vmap(function, in_dims=in_dims, randomness="different")(*args)
 
     def pick(arg: Any, dim: int | None, index: int) -> Any:
-        return arg if dim is None else pytree.tree_map(lambda tensor: tensor[index], arg)
+        return arg if dim is None else tree_map(lambda tensor: tensor[index], arg)
 
     results = [
         function(*[pick(arg, dim, index) for arg, dim in zip(args, in_dims, strict=True)])
         for index in range(size)
     ]
     if size == 1:  # unsqueeze is a view: a lone network pays nothing for the seed axis
-        return pytree.tree_map(lambda tensor: tensor.unsqueeze(0), results[0])
-    return pytree.tree_map(lambda *tensors: torch.stack(tensors), *results)
+        return tree_map(lambda tensor: tensor.unsqueeze(0), results[0])
+    return tree_map(lambda *tensors: torch.stack(tensors), *results)
 
 
 def _kind(

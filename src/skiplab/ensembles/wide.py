@@ -19,8 +19,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._C._functorch import is_batchedtensor
 from torch.overrides import TorchFunctionMode
+
+from skiplab.torch_private import is_batched
 
 Dims = Sequence[int | None]
 CONVOLVE: Callable[..., Tensor] = torch.conv2d  # of any arguments: torch types each way to pad by itself
@@ -114,7 +115,7 @@ RULES: dict[Any, Callable[..., Any]] = {
 
 def _mapped(*operands: Tensor | None) -> bool:
     # A tensor that ``torch.func`` differentiates inside ``vmap`` does not count: torch's own rules know what to do.
-    return any(tensor is not None and is_batchedtensor(tensor) for tensor in operands)
+    return any(tensor is not None and is_batched(tensor) for tensor in operands)
 
 
 def _members_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:

@@ -22,11 +22,12 @@ from torch import Tensor, nn
 
 from skiplab.architectures.activations import CReLU
 from skiplab.checks import Refused, listed, near, require
-from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.batches import Batch, is_lone_sample, samples_in
-from skiplab.ensembles.failures import LONE_SAMPLE
-from skiplab.ensembles.subject import call_on_input
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import evaluated
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, is_lone_sample, samples_in
+from skiplab.subjects.failures import LONE_SAMPLE
+from skiplab.subjects.subject import call_on_input
 
 # Activations that switch a unit on where their input is positive. Their output need not tell: that of a leaky ReLU
 # with a negative slope is positive on both sides.

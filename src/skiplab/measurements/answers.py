@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
-from skiplab.ensembles import Subject
-from skiplab.ensembles.batches import Batch, batch_size, target_of
-from skiplab.ensembles.failures import described
-from skiplab.ensembles.subject import call_on_input, first_tensor
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batch_size, target_of
+from skiplab.subjects.failures import described
+from skiplab.subjects.subject import call_on_input, first_tensor
 
 Answers = dict[str, Tensor]  # "output" (E, B, …) and "loss" (E,), as far as there are any
 

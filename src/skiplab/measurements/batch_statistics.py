@@ -20,13 +20,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.instancenorm import _InstanceNorm
 
 from skiplab.checks import Refused, one_of, require
-from skiplab.ensembles import Subject
-from skiplab.ensembles.batches import Batch, batch_size
-from skiplab.ensembles.subject import call_on_input
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batch_size
+from skiplab.subjects.subject import call_on_input
+from skiplab.torch_private import is_batch_norm, is_instance_norm
 
 STATISTICS = ("running", "batch")
 
@@ -68,11 +67,11 @@ def normalisation_layers(module: nn.Module) -> dict[str, nn.Module]:
     """The modules that keep a running mean of what they see, by name."""
     found = {}
     for name, part in module.named_modules():
-        if isinstance(part, _InstanceNorm):
+        if is_instance_norm(part):
             continue
         if "running_mean" in dict(part.named_buffers(recurse=False)):
             found[name] = part
-        elif isinstance(part, _BatchNorm):
+        elif is_batch_norm(part):
             raise Refused(
                 f"layer {name!r} keeps no running statistics, so its samples cannot be told apart; "
                 "build it with track_running_stats=True."

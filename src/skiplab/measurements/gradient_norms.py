@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import require
-from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.batches import Batch, batches_of
-from skiplab.ensembles.subject import Criterion, LossFunction
-from skiplab.measurements.output_loss import mass, reduction
+from skiplab.curvature.output_loss import mass, reduction
+from skiplab.ensembles import Ensemble
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batches_of
+from skiplab.subjects.subject import Criterion, LossFunction
 
 
 @dataclass(frozen=True)

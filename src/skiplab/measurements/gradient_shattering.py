@@ -24,12 +24,13 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import at_least, drawn_from
-from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.batches import Batch, outside_inference_mode, samples_in
-from skiplab.ensembles.subject import Criterion
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, outside_inference_mode, samples_in
+from skiplab.subjects.subject import Criterion
 
 
 @dataclass(frozen=True)

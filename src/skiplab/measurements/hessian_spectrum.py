@@ -23,11 +23,7 @@ from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import at_least, one_of, require, whole_numbers
-from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.batches import Batch, batches_of
-from skiplab.ensembles.subject import Criterion, LossFunction
-from skiplab.measurements.hessian_product import HessianProduct, chosen_parameters
-from skiplab.measurements.spectrum_methods import (
+from skiplab.curvature.methods import (
     FRACTIONS,
     SHORT_STEPS,
     Rule,
@@ -36,6 +32,11 @@ from skiplab.measurements.spectrum_methods import (
     exact,
     lanczos,
 )
+from skiplab.curvature.products import HessianProduct, chosen_parameters
+from skiplab.ensembles import Ensemble
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batches_of
+from skiplab.subjects.subject import Criterion, LossFunction
 
 METHODS = ("auto", "exact", "lanczos", "moments")
 LARGEST_EXACT = 20_000

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from skiplab.checks import Refused, near, one_of, require, whole_numbers
-from skiplab.ensembles import Subject
-from skiplab.ensembles.batches import (
+from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import (
     LABEL_KEYS,
     Batch,
     batch_size,
@@ -28,9 +28,9 @@ from skiplab.ensembles.batches import (
     samples_in,
     target_of,
 )
-from skiplab.ensembles.failures import LONE_SAMPLE, described, inputs_of
-from skiplab.ensembles.subject import Criterion, call_on_input, criterion_of, first_tensor
-from skiplab.randomness import torch_generator
+from skiplab.subjects.failures import LONE_SAMPLE, described, inputs_of
+from skiplab.subjects.subject import Criterion, call_on_input, criterion_of, first_tensor
+from skiplab.torch_private import tree_flatten, tree_unflatten
 
 OUTPUTS = ("sum", "loss")
 MIXED = 0.02  # of a gradient, the least that others' share in it must be to be told from rounding
@@ -121,14 +121,14 @@ def _losses(criterion: Criterion, whole: Any, labels: Any, size: int) -> Tensor:
         require(
             count == size, f"the batch has {size} samples and {count} labels; pass a label for each sample."
         )
-    parts, tree = pytree.tree_flatten((whole, labels))
+    parts, tree = tree_flatten((whole, labels))
     columns = [
         # Split, since on the way back each slice would make zeros for the whole batch.
         part.split(1) if isinstance(part, Tensor) and part.ndim and len(part) == size else [part] * size
         for part in parts
     ]
     rows = zip(*columns, strict=True)
-    each = [criterion_of(criterion, *pytree.tree_unflatten(list(row), tree)) for row in rows]
+    each = [criterion_of(criterion, *tree_unflatten(list(row), tree)) for row in rows]
     for loss in each[:1]:
         kind = described(loss)
         require(

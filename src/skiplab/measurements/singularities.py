@@ -24,10 +24,11 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused, at_least, near, require
-from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.batches import Batch, batch_size, batches_of
-from skiplab.ensembles.subject import Criterion, LossFunction
-from skiplab.ensembles.wiring import (
+from skiplab.ensembles import Ensemble
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batch_size, batches_of
+from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.subjects.wiring import (
     WeightLayer,
     Wiring,
     inputs_of,

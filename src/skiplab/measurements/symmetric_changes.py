@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused, require
-from skiplab.ensembles import Subject
-from skiplab.ensembles.batches import Batch
-from skiplab.ensembles.subject import call_on_input
-from skiplab.ensembles.wiring import WEIGHT_LAYERS, Wiring, units_of, weight_layers
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch
+from skiplab.subjects.subject import call_on_input
+from skiplab.subjects.wiring import WEIGHT_LAYERS, Wiring, units_of, weight_layers
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused, at_least, near, require
-from skiplab.ensembles import Ensemble, Subject
-from skiplab.ensembles.batches import Batch, batches_of
-from skiplab.ensembles.subject import Criterion, LossFunction
-from skiplab.ensembles.wiring import units_of, weight_layers, wiring
+from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.symmetric_changes import (
     chained_pairs,
@@ -39,6 +36,10 @@ from skiplab.measurements.symmetric_changes import (
     rescaled,
 )
 from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batches_of
+from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.subjects.wiring import units_of, weight_layers, wiring
 
 
 @dataclass(frozen=True)

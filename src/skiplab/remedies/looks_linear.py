@@ -24,6 +24,7 @@ from skiplab.remedies.tracing import (
     traced,
     with_live_dropout,
 )
+from skiplab.torch_private import own_modules, own_parameters
 
 KINDS = ("crelu", "prelu")
 
@@ -135,7 +136,7 @@ def _drawn(
 ) -> dict[nn.Module, nn.Module]:
     """Draw the weights where there is a generator, and return mirrored layers for those that will read a CReLU."""
     swaps: dict[nn.Module, nn.Module] = {}
-    owners = Counter(id(value) for part in changed.modules() for value in part._parameters.values())
+    owners = Counter(id(value) for part in changed.modules() for value in own_parameters(part).values())
     init = DeltaOrthogonal()
     for name, layer in list(changed.named_modules()):
         if not isinstance(layer, WEIGHTED):
@@ -145,7 +146,7 @@ def _drawn(
         reads = name in plan.readers
         is_wide = reads and not plan.readers[name]  # it has both halves already, and the first counts
         require(
-            "weight" in layer._parameters or not (reads or generator),
+            "weight" in own_parameters(layer) or not (reads or generator),
             f"The weight of {name!r} is computed from other parameters; remove its parametrisation first.",
         )
         require(
@@ -215,9 +216,9 @@ def _are_modules(rectifiers: dict[fx.Node, nn.Module]) -> bool:
 def _swapped(root: nn.Module, swaps: dict[nn.Module, nn.Module]) -> nn.Module:
     """Put modules in the places of others, under every name those have."""
     for parent in list(root.modules()):
-        for name, child in parent._modules.items():
+        for name, child in own_modules(parent).items():
             if child in swaps:
-                parent._modules[name] = swaps[child]
+                own_modules(parent)[name] = swaps[child]
     return root
 
 

@@ -104,7 +104,7 @@ def draw_bias_targets(
 
 def hidden_biases(ensemble: Ensemble) -> list[str]:
     """Names of the biases inside the network's blocks, which leaves out the output layer's."""
-    from skiplab.ensembles.tracing import block_names
+    from skiplab.subjects.blocks import block_names
 
     blocks = tuple(f"{name}." for name in block_names(ensemble.skeleton))
     names = [

@@ -7,7 +7,7 @@ from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import section_2_5
 from skiplab.studies.orhan2017.section_2_5 import ACTIVATIONS, CHANGES, MATRICES, STUDY, Settings, changes
-from skiplab.theory import recurrent_symmetries as theory
+from skiplab.theory.symmetries import recurrent as theory
 
 
 @pytest.fixture(scope="module")

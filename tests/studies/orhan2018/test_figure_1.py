@@ -6,7 +6,7 @@ import pytest
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2018.figure_1 import KINDS, NETWORKS, STUDY, Settings
-from skiplab.theory import singularities as theory
+from skiplab.theory.singular import layers as theory
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def gradients(settings: Nets, bench: Bench) -> pd.DataFrame:
     import pandas as pd
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory import brownian
+    from skiplab.theory.shattering import brownian
 
     rows: list[tuple[int, str, float, float, float]] = []
     t = np.arange(1, settings.points + 1) / settings.points
@@ -124,7 +124,7 @@ def _to_draw(
     """A few walks, and one net's gradient over [−2, 2] with the paper's biases, N(0, 1/N), and with N(0, 1)."""
     import numpy as np
 
-    from skiplab.theory.brownian import gradient_of_one_layer
+    from skiplab.theory.shattering.brownian import gradient_of_one_layer
 
     places = np.floor(np.linspace(0, 1, SHOWN_POINTS) * settings.neurons + 1e-9).astype(int)
     rows = [
@@ -161,7 +161,7 @@ def by_run(frame: pd.DataFrame, law: str, quantity: str) -> pd.DataFrame:
 
 def _covariance(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
     """Each run's mean over pairs s ≤ t of E[f′_s f′_t]/min(s, t), then some pairs by themselves."""
-    from skiplab.theory.brownian import covariance
+    from skiplab.theory.shattering.brownian import covariance
 
     for law, shown in LAWS.items():
         found = by_run(frame, law, "covariance")
@@ -176,7 +176,7 @@ def _covariance(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 
 def _covariance_in_x(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
-    from skiplab.theory.brownian import covariance_in_x
+    from skiplab.theory.shattering.brownian import covariance_in_x
 
     for law, shown in LAWS.items():
         found = by_run(frame, law, "x covariance")
@@ -187,7 +187,7 @@ def _covariance_in_x(frame: pd.DataFrame, settings: Settings) -> Iterator[Eviden
 
 def _eigenvalues(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
     """The variance of F_k against 1/((k − ½)²π²)."""
-    from skiplab.theory.brownian import eigenvalues
+    from skiplab.theory.shattering.brownian import eigenvalues
 
     limit = eigenvalues(settings.components)
     finite = eigenvalues(settings.components, settings.neurons)
@@ -236,7 +236,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     import numpy as np
 
     from skiplab.figures.brownian_motion import brownian_panels
-    from skiplab.theory import brownian
+    from skiplab.theory.shattering import brownian
 
     law = "normal"
     rows = frame[(frame["law"] == law) & (frame["quantity"] == "path")]

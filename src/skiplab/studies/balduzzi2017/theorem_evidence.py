@@ -137,7 +137,7 @@ def limit(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 def highway_product(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
     """The covariance that the proof of corollary 1 prints."""
-    from skiplab.theory.printed_shattering import printed_highway
+    from skiplab.theory.shattering.printed import printed_highway
 
     for L in depths_of(frame, "gates", HIGHWAY):
         found = sample(frame, "gates", HIGHWAY, L, "covariance")

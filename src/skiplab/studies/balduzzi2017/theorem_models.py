@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from skiplab.theory.gradient_moments import Moments
+    from skiplab.theory.shattering.moments import Moments
 
 LIMIT = math.e  # a mean over nets is trusted while E[v²]/E[v]² of a net's mean square v stays below
 WIDE = 1.25  # and a net counts as wide while it stays below this, about N ≥ 22 L for plain nets
@@ -52,7 +52,7 @@ NAMED = {model.name: model for model in REAL}
 
 def theory(model: Model, L: int) -> Moments:
     """The moments by the theorem, its products and misprints put right."""
-    from skiplab.theory import gradient_shattering as exact
+    from skiplab.theory.shattering import covariances as exact
 
     return {
         "plain": lambda: exact.plain(L),
@@ -65,7 +65,7 @@ def theory(model: Model, L: int) -> Moments:
 
 def printed(model: Model, L: int) -> tuple[float, float]:
     """Variance and correlation as printed; where print and proof agree this is the theorem itself."""
-    from skiplab.theory import printed_shattering as paper
+    from skiplab.theory.shattering import printed as paper
 
     if model.family == "batch norm":
         variance = paper.printed_residual_batch_norm(L, model.beta).variance
@@ -79,7 +79,7 @@ def corrected(model: Model, L: int, batch: int | None) -> Moments:
 
     Inputs are orthogonal, as independent Gaussian ones nearly are; ``batch`` None stands for many samples.
     """
-    from skiplab.theory import gradient_shattering as exact
+    from skiplab.theory.shattering import covariances as exact
 
     return {
         "plain": lambda: exact.plain(L, cosine=0.0),
@@ -103,7 +103,7 @@ def is_wide(model: Model, L: int, width: int) -> bool:
 
 
 def _spread(model: Model, L: int, width: int) -> float:
-    from skiplab.theory.gradient_shattering import spread
+    from skiplab.theory.shattering.covariances import spread
 
     if model.family in ("batch norm", "highway"):
         return 1.0  # branches shrink with depth, and what they add with them

@@ -38,7 +38,7 @@ def gated(settings: Gated, bench: Bench) -> pd.DataFrame:
     import torch
 
     from skiplab.randomness import torch_generator
-    from skiplab.theory.independent_gates import gated_gradients, second_moments
+    from skiplab.theory.shattering.independent_gates import gated_gradients, second_moments
 
     model = NAMED[settings.model]
     rows: list[tuple[str, int, int, str, float]] = []
@@ -60,7 +60,7 @@ def gated(settings: Gated, bench: Bench) -> pd.DataFrame:
 
 
 def _scales(model: Model, L: int) -> list[tuple[float, float]]:
-    from skiplab.theory import independent_gates as gates
+    from skiplab.theory.shattering import independent_gates as gates
 
     modules = model.modules(L)
     if model.family == "plain":
@@ -166,7 +166,7 @@ def lemmas(settings: Lemmas, bench: Bench) -> pd.DataFrame:
 
 
 def _covariances(settings: Lemmas, stream: np.random.Generator) -> Iterator[tuple[str, float]]:
-    from skiplab.theory import path_sums as paths
+    from skiplab.theory.shattering import path_sums as paths
 
     layers, width = settings.layers, settings.width
     A, B = (stream.random((layers, width)) < 0.7 for _ in range(2))
@@ -195,7 +195,7 @@ def _derivatives(settings: Lemmas, stream: np.random.Generator) -> Iterator[tupl
 
     from skiplab.randomness import torch_generator
     from skiplab.studies.balduzzi2017.theorem_models import PLAIN, RESIDUAL
-    from skiplab.theory.path_sums import path_sum, paths_from
+    from skiplab.theory.shattering.path_sums import path_sum, paths_from
 
     layers, width = settings.layers, settings.width
     seed = int(stream.integers(2**31))

@@ -96,11 +96,11 @@ def permuted_alike(
     ensemble: Ensemble, inputs: Tensor, seeds: Sequence[int]
 ) -> tuple[list[float], list[float]]:
     """Permute all hidden layers in the same way: each network's relative change and share of equal answers."""
-    from skiplab.ensembles import Subject
-    from skiplab.ensembles.wiring import units_of, weight_layers, wiring
     from skiplab.measurements.answers import Tally, answers
     from skiplab.measurements.symmetric_changes import permutation, permuted
     from skiplab.randomness import torch_generator
+    from skiplab.subjects import Subject
+    from skiplab.subjects.wiring import units_of, weight_layers, wiring
 
     before = after = Subject.of(ensemble)
     wired = wiring(before, inputs)

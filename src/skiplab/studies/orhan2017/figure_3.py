@@ -52,7 +52,7 @@ def probe(settings: Probe, bench: Bench) -> pd.DataFrame:
 
     from skiplab.architectures.toy import TOY_NETS
     from skiplab.randomness import torch_generator
-    from skiplab.theory.direct_connections import connections
+    from skiplab.subjects.direct_connections import connections
 
     rows = []
     for done, seed in enumerate(settings.seeds):

@@ -38,8 +38,8 @@ def landscape(settings: Target, bench: Bench) -> pd.DataFrame:
     import pandas as pd
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.binary_landscapes import losses
-    from skiplab.theory.combinatorial_walks import describe
+    from skiplab.theory.landscapes.binary_weights import losses
+    from skiplab.theory.landscapes.walks import describe
 
     size = 4 * settings.depth + 2
     require(

@@ -85,7 +85,7 @@ def paper_task(network: str, printed: bool = False) -> Any:
     """The paper's task: two modes of strength 3 and 1.5 along [1, 1]/√2 and [1, −1]/√2, two hidden units."""
     import numpy as np
 
-    from skiplab.theory.linear_dynamics import ThreeLayers
+    from skiplab.theory.linear_networks.gradient_flow import ThreeLayers
 
     modes = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
     return ThreeLayers(network, STRENGTHS, modes, modes, hidden=2, printed=printed)
@@ -183,7 +183,7 @@ def agreement(settings: Agreement, bench: Bench) -> pd.DataFrame:
     """
     import numpy as np
 
-    from skiplab.theory.linear_dynamics import step_to_zero
+    from skiplab.theory.linear_networks.gradient_flow import step_to_zero
 
     rows: list[Row] = []
     key = ("agreement", settings.start, settings.network)

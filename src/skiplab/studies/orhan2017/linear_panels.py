@@ -131,7 +131,7 @@ def mode_figure(frame: pd.DataFrame, settings: Any) -> Any:
 
     from skiplab.figures.linear_dynamics import Portrait, mode_panels
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.mode_dynamics import Mode
+    from skiplab.theory.linear_networks.single_mode import Mode
 
     def portrait(network: str) -> Portrait:
         mode = Mode(network, 2, settings.s)

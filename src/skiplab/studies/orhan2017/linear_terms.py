@@ -41,7 +41,7 @@ def terms(settings: Terms, bench: Bench) -> pd.DataFrame:
     import numpy as np
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.linear_dynamics import ThreeLayers
+    from skiplab.theory.linear_networks.gradient_flow import ThreeLayers
 
     rows: list[Row] = []
     times = np.linspace(0, 2, settings.times)
@@ -97,7 +97,7 @@ def singular_sets(settings: Singular, bench: Bench) -> pd.DataFrame:
     import numpy as np
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.linear_dynamics import ThreeLayers
+    from skiplab.theory.linear_networks.gradient_flow import ThreeLayers
 
     rows: list[Row] = []
     times = np.linspace(0, settings.duration, settings.times)

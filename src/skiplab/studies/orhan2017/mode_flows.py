@@ -75,7 +75,7 @@ def saddles(settings: Saddles, bench: Bench) -> pd.DataFrame:
     import numpy as np
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.mode_dynamics import Mode
+    from skiplab.theory.linear_networks.single_mode import Mode
 
     rows: list[Row] = []
     for done, seed in enumerate(settings.seeds):
@@ -113,7 +113,7 @@ def race(settings: Race, bench: Bench) -> pd.DataFrame:
     import numpy as np
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.mode_dynamics import Mode
+    from skiplab.theory.linear_networks.single_mode import Mode
 
     rows: list[Row] = []
     for done, seed in enumerate(settings.seeds):
@@ -164,7 +164,7 @@ def matrices(settings: Matrices, bench: Bench) -> pd.DataFrame:
         ResidualLinearNet,
     )
     from skiplab.randomness import numpy_generator, torch_generator
-    from skiplab.theory.mode_dynamics import Mode, aligned_weights
+    from skiplab.theory.linear_networks.single_mode import Mode, aligned_weights
 
     classes = (PlainLinearNet, ResidualLinearNet, HyperResidualLinearNet, DenseResidualLinearNet)
     rows: list[Row] = []

@@ -68,7 +68,7 @@ def recurrent(settings: Networks, bench: Bench) -> pd.DataFrame:
     import torch
 
     from skiplab.randomness import torch_generator
-    from skiplab.theory import recurrent_symmetries as theory
+    from skiplab.theory.symmetries import recurrent as theory
 
     rows: list[tuple[int, str, str, str, str, float, float]] = []
     for done, seed in enumerate(settings.seeds):
@@ -119,7 +119,7 @@ def classes(settings: Classes, bench: Bench) -> pd.DataFrame:
 
     import pandas as pd
 
-    from skiplab.theory.recurrent_symmetries import class_permutations, counted_permutations
+    from skiplab.theory.symmetries.recurrent import class_permutations, counted_permutations
 
     rows: list[tuple[int, str, float, float]] = []
     for n in range(4, settings.neurons + 1):

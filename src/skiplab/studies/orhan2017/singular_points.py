@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
-    from skiplab.measurements.hessian_product import HessianProduct
-    from skiplab.theory.singular_hessians import SingularPoint
+    from skiplab.curvature.products import HessianProduct
+    from skiplab.theory.singular.hessians import SingularPoint
 
 # Inputs and width of note 1's networks: as many outgoing weights as incoming ones, and two more.
 ACTIVATIONS = {"tanh": ("tanh", 5, 5), "ReLU": ("relu", 5, 5), "tanh, fewer inputs": ("tanh", 3, 5)}
@@ -40,7 +40,7 @@ def product_of(point: SingularPoint, kind: str = "hessian") -> HessianProduct:
     """The curvature of Σ (target − output)², which is 2E, at a point."""
     from torch import nn
 
-    from skiplab.measurements.hessian_product import HessianProduct
+    from skiplab.curvature.products import HessianProduct
 
     batch, twice = (point.inputs, point.targets), nn.MSELoss(reduction="sum")
     return HessianProduct(point.net, batch, criterion=twice, kind=kind, parameters=point.names)
@@ -123,7 +123,7 @@ def multilayer(settings: Draws, bench: Bench) -> pd.DataFrame:
     first draw the rows' difference is kept by weight (x).
     """
     from skiplab.randomness import torch_generator
-    from skiplab.theory.singular_hessians import multilayer_overlap
+    from skiplab.theory.singular.hessians import multilayer_overlap
 
     table = Table(1)
     for done, seed in enumerate(settings.seeds):
@@ -164,7 +164,7 @@ def three_layers(settings: Draws, bench: Bench) -> pd.DataFrame:
     import torch
 
     from skiplab.randomness import torch_generator
-    from skiplab.theory.singular_hessians import block_zeros, gauss_newton_zeros, matrices, three_layer_point
+    from skiplab.theory.singular.hessians import block_zeros, gauss_newton_zeros, matrices, three_layer_point
 
     table = Table(2)
     for done, seed in enumerate(settings.seeds):
@@ -208,7 +208,7 @@ def reduced(settings: Draws, bench: Bench) -> pd.DataFrame:
     import torch
 
     from skiplab.randomness import torch_generator
-    from skiplab.theory.singular_hessians import (
+    from skiplab.theory.singular.hessians import (
         other_singular_ratio,
         reduced_factors,
         reduced_hessian,

@@ -54,7 +54,7 @@ def layers(settings: Layers, bench: Bench) -> pd.DataFrame:
     import torch
 
     from skiplab.randomness import torch_generator
-    from skiplab.theory.singularities import curvature, loss_along, singular_layer, zeros
+    from skiplab.theory.singular.layers import curvature, loss_along, singular_layer, zeros
 
     steps = torch.linspace(-settings.reach, settings.reach, settings.steps, dtype=torch.float64)
     rows: list[tuple[int, str, str, str, float, float]] = []

@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 
 from skiplab.checks import TimeIsUp
+from skiplab.curvature.moment_mixture import fit_mixture
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
-from skiplab.measurements.moment_mixture import fit_mixture
 from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.trial import Bench
 from skiplab.studies.orhan2017 import building

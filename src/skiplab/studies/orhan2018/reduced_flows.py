@@ -81,8 +81,8 @@ def agreement(settings: Agreement, bench: Bench) -> pd.DataFrame:
     """
     import numpy as np
 
-    from skiplab.theory.two_unit_flows import frozen_flow, relaxed_flow, settle
-    from skiplab.theory.two_units import task
+    from skiplab.theory.singular.two_unit_flows import frozen_flow, relaxed_flow, settle
+    from skiplab.theory.singular.two_units import task
 
     rows: list[Row] = []
     grid = np.meshgrid(settings.ratios, settings.distances, settings.shares, indexing="ij")
@@ -123,8 +123,8 @@ def stability(settings: Stability, bench: Bench) -> pd.DataFrame:
     import numpy as np
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.two_unit_flows import overlap_is_stable
-    from skiplab.theory.two_units import task
+    from skiplab.theory.singular.two_unit_flows import overlap_is_stable
+    from skiplab.theory.singular.two_units import task
 
     rows: list[Row] = []
     for done, seed in enumerate(settings.seeds):
@@ -162,8 +162,8 @@ def portrait(settings: Portrait, bench: Bench) -> pd.DataFrame:
     import numpy as np
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.two_unit_flows import basin_edge, full_flow, relaxed_invariant
-    from skiplab.theory.two_units import task
+    from skiplab.theory.singular.two_unit_flows import basin_edge, full_flow, relaxed_invariant
+    from skiplab.theory.singular.two_units import task
 
     K = float(task([1.0], 1.0, [[0.0]], order=settings.order).curvature)
     H = settings.ratio * K
@@ -199,7 +199,7 @@ def dependence(settings: Dependence, bench: Bench) -> pd.DataFrame:
     import numpy as np
 
     from skiplab.randomness import numpy_generator
-    from skiplab.theory.three_units import ThreeUnits
+    from skiplab.theory.singular.three_units import ThreeUnits
 
     rows: list[Row] = []
     times = np.concatenate([[0.0], np.geomspace(0.05, 200.0, settings.times)])

@@ -1,0 +1,231 @@
+"""The three ways to a spectrum's fractions: exact eigenvalues, Lanczos quadrature with limits, orhan2018's mixture.
+
+``hessian_spectrum`` chooses among them, says what the fractions mean, and puts the members' results together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skiplab import linear_algebra as la
+from skiplab.curvature.moment_mixture import fit_mixture
+from skiplab.curvature.outliers import Rest
+from skiplab.curvature.probe_noise import quantile, stderr, with_noise
+from skiplab.curvature.products import HessianProduct
+from skiplab.randomness import torch_generator
+
+FRACTIONS = ("degenerate", "negative", "positive")
+# Lanczos steps from one probe that find the extremes for `moments`.
+SHORT_STEPS = 30
+# How far products of a precision may move a node, relative to the operator.
+ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-10}
+
+
+@dataclass(frozen=True)
+class Settings:
+    threshold: float
+    relative: bool
+    probes: int
+    steps: int
+    max_steps: int
+    tolerance: float
+    deflate: int
+    seed: int
+    memory: int | None
+    tell: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a method found for some members: the nodes, and the three fractions' values, errors and limits."""
+
+    threshold: Tensor
+    values: dict[str, Tensor]
+    errors: dict[str, Tensor]
+    lows: dict[str, Tensor]
+    highs: dict[str, Tensor]
+    resolved: Tensor
+    nodes: Tensor
+    weights: Tensor
+    moments: Tensor
+    steps: int
+
+
+def exact(product: HessianProduct, members: slice, settings: Settings) -> Rule:
+    eigenvalues = la.matrix_eigenvalues(product.matrix())
+    t = _threshold(eigenvalues.abs().amax(-1), settings)
+    values = {
+        "negative": (eigenvalues < -t[:, None]).double().mean(-1),
+        "positive": (eigenvalues > t[:, None]).double().mean(-1),
+    }
+    values["degenerate"] = (1 - values["negative"] - values["positive"]).clamp_min(0)  # not −1e-16
+    zero = {name: torch.zeros_like(t) for name in FRACTIONS}
+    weights = torch.full_like(eigenvalues, 1 / product.dimension)
+    powers = torch.stack([eigenvalues.pow(j).mean(-1) for j in range(1, 5)], -1)
+    true = torch.ones_like(t, dtype=torch.bool)
+    nodes = eigenvalues[:, None]
+    return Rule(t, values, zero, values, values, true, nodes, weights[:, None], powers, product.dimension)
+
+
+def lanczos(product: HessianProduct, members: slice, settings: Settings) -> Rule:
+    _require_symmetric(product, settings)
+    most = min(settings.max_steps, product.dimension - settings.deflate)
+    rest = _without_outliers(product, members, settings)
+    planned = la.plan(
+        product.size, settings.probes, product.dimension, most, budget=settings.memory, device=product.device
+    )
+    parts = []
+    for _, columns in planned.slices():
+        state = la.lanczos(rest.product, rest.start[:, columns], min(settings.steps, most), keep_basis=True)
+        while state.steps < most and not bool((_is_tight(state, rest, settings) | _is_over(state)).all()):
+            settings.tell(f"{state.steps} of at most {most} Lanczos steps so far")
+            state = la.extend(state, rest.product, min(state.steps, most - state.steps))
+        parts.append(state.without_basis())
+    rule = _all_probes([la.gauss(part) for part in parts])
+    t = _threshold(rest.largest(rule), settings)
+    each = [rest.limits(part, t) for part in parts]
+    (left_low, left_high), (right_low, right_high) = (
+        [torch.cat([limits[point][side] for limits in each], -1) for side in range(2)] for point in range(2)
+    )
+    limits = {
+        "negative": (left_low, left_high),
+        "positive": (1 - right_high, 1 - right_low),
+        "degenerate": ((right_low - left_high).clamp(0, 1), (right_high - left_low).clamp(0, 1)),
+    }
+    middles = {name: (low + high) / 2 for name, (low, high) in limits.items()}
+    middles["degenerate"] = 1 - middles["negative"] - middles["positive"]
+    lows, highs = {}, {}
+    for name, (low, high) in limits.items():
+        lows[name], highs[name] = with_noise(low, high, product.dimension)
+    gaps = torch.maximum((left_high - left_low).mean(-1), (right_high - right_low).mean(-1))
+    nodes, weights = rest.joined(rule)
+    powers = torch.stack([(weights * nodes.pow(j)).sum(-1).mean(-1) for j in range(1, 5)], -1)
+    return Rule(
+        t,
+        {name: middle.mean(-1) for name, middle in middles.items()},
+        {name: stderr(middle, product.dimension) for name, middle in middles.items()},
+        lows,
+        highs,
+        gaps <= settings.tolerance,
+        nodes,
+        weights,
+        powers,
+        max(part.steps for part in parts),
+    )
+
+
+def by_moments(product: HessianProduct, members: slice, settings: Settings) -> Rule:
+    _require_symmetric(product, settings)
+    rest = _without_outliers(product, members, settings)
+    found = la.moments_of(rest.product, rest.start).samples
+    # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
+    steps = min(SHORT_STEPS, product.dimension - settings.deflate)
+    short = la.gauss(la.lanczos(rest.product, rest.start[:, :1], steps))
+    t = _threshold(rest.largest(short), settings)
+    sums = torch.stack([rest.values.pow(j).sum(-1) for j in range(1, 5)], -1) / product.dimension
+    every = sums[:, None] + rest.share * found
+
+    def fractions(moments: Tensor, point: float) -> list[float]:
+        mixture = fit_mixture(moments.tolist())
+        negative, positive = mixture.below(-point), mixture.above(point)
+        return [1 - negative - positive, negative, positive]
+
+    values, errors = [], []
+    for samples, point in zip(every, t.tolist(), strict=True):
+        values.append(fractions(samples.mean(0), point))
+        # Jackknife: the fit is not linear in the moments, so their standard errors do not carry over.
+        left_out = (
+            [(samples.sum(0) - each) / (len(samples) - 1) for each in samples] if len(samples) > 1 else []
+        )
+        fits = torch.tensor([fractions(each, point) for each in left_out], dtype=torch.float64)
+        spread = (len(fits) - 1) / len(fits) * (fits - fits.mean(0)).square().sum(0) if left_out else None
+        errors.append(spread.sqrt().tolist() if spread is not None else [math.nan] * 3)
+    value = torch.tensor(values, dtype=torch.float64, device=t.device).unbind(-1)
+    error = torch.tensor(errors, dtype=torch.float64, device=t.device).unbind(-1)
+    half = [quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
+    nodes, weights = rest.joined(short)
+    return Rule(
+        t,
+        dict(zip(FRACTIONS, value, strict=True)),
+        dict(zip(FRACTIONS, error, strict=True)),
+        {name: (v - h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
+        {name: (v + h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
+        torch.zeros_like(t, dtype=torch.bool),
+        nodes,
+        weights,
+        every.mean(1),
+        2,
+    )
+
+
+# What they share -----------------------------------------------------------------------------------------
+
+
+def _start(product: HessianProduct, members: slice, settings: Settings) -> Tensor:
+    """Probes of each member from its own place in the ensemble, so that grouping changes nothing."""
+    each = [
+        la.probes((), settings.probes, product.dimension, torch_generator(settings.seed, "probes", member))
+        for member in range(members.start, members.stop)
+    ]
+    return torch.stack(each).to(product.device, product.dtype)
+
+
+def _threshold(largest: Tensor, settings: Settings) -> Tensor:
+    if not settings.relative:
+        return torch.full_like(largest, settings.threshold, dtype=torch.float64)
+    return settings.threshold * largest.double()
+
+
+def _all_probes(rules: list[la.Gauss]) -> la.Gauss:
+    """The rules of probes that took different numbers of steps as one, with nodes of weight 0 at the end."""
+    steps = max(rule.nodes.shape[-1] for rule in rules)
+
+    def padded(tensor: Tensor, last: Tensor) -> Tensor:
+        more = steps - tensor.shape[-1]
+        return torch.cat([tensor, last.expand(*last.shape[:-1], more)], -1)
+
+    ends = [torch.zeros_like(rule.weights[..., -1:]) for rule in rules]
+    return la.Gauss(
+        torch.cat([padded(rule.nodes, rule.nodes[..., -1:]) for rule in rules], -2),
+        torch.cat([padded(rule.weights, end) for rule, end in zip(rules, ends, strict=True)], -2),
+        torch.cat([padded(rule.residuals, end) for rule, end in zip(rules, ends, strict=True)], -2),
+    )
+
+
+def _is_tight(state: la.Tridiagonal, rest: Rest, settings: Settings) -> Tensor:
+    """Whether the limits at ±t are closer than the tolerance, for each member."""
+    t = _threshold(rest.largest(la.gauss(state)), settings)
+    gaps = [(high - low).mean(-1) for low, high in rest.limits(state, t)]
+    return torch.maximum(*gaps) <= settings.tolerance
+
+
+def _is_over(state: la.Tridiagonal) -> Tensor:
+    """Whether further steps change nothing for a member: all its probes met an invariant space, as those of a
+    matrix of low rank do."""
+    return state.finished.all(-1)
+
+
+def _require_symmetric(product: HessianProduct, settings: Settings) -> None:
+    if product.route != "forward mode":
+        # Our rules are symmetric; autograd's second derivatives may be wrong, say in a function of the user's own.
+        la.require_symmetric(
+            product,
+            product.dimension,
+            lead=(product.size,),
+            dtype=product.dtype,
+            device=product.device,
+            least=0.0 if settings.relative else settings.threshold,
+        )
+
+
+def _without_outliers(product: HessianProduct, members: slice, settings: Settings) -> Rest:
+    start = _start(product, members, settings)
+    if not settings.deflate:
+        return Rest.all_of(product, start, ROUNDING[product.dtype])
+    draw = torch_generator(settings.seed, "outliers", members.start)
+    return Rest.without_outliers(product, start, ROUNDING[product.dtype], settings.deflate, draw)

@@ -1,0 +1,1 @@
+"""The differentiation engine: what a network computed is recorded, then swept forwards and backwards."""

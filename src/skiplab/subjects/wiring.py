@@ -1,0 +1,193 @@
+"""Which layer reads which units: found by running the network once and following its computation graph.
+
+A weight layer is a ``Linear`` or a convolution. Its units are its output features or channels. Layer B reads
+the units of layer A if B's input comes from A's output through operations that keep units apart:
+activations, normalisation, dropout, pooling, flattening, sums with skips. Where a sum joins several layers of
+one chain, as in a residual network, the last of them is the one read: what B sees there is *its* layer's
+response x_l = f(W x_{l−1}) + x_{l−1}. Anything else (a transpose, attention, a product with a fixed matrix)
+ends the search, and the layer's readers are then unknown.
+
+The functions here share Subject's private ways of calling a network: they belong to the same room.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.subjects.subject import Batch, Subject, call_on_input
+
+WeightLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
+WEIGHT_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+
+# Nodes of autograd's graph that keep units apart, by the beginning of their names.
+_KEEP_UNITS = re.compile(
+    "Abs|Add|Adaptive(Avg|Max)Pool|Alias|AvgPool|BackwardHookFunction|Celu|Clamp|Clone|Cos|Div|Elu|Exp|Gelu|Hard"
+    "|LeakyRelu|LogSigmoid|MaxPool|Mean|Mish|Mul|(Native|Cudnn|Miopen)(BatchNorm|Dropout|GroupNorm|LayerNorm)|Neg|Pow"
+    "|Prelu|Relu|_?Reshape|Rrelu|Selu|Sigmoid|Silu|Sin|Soft(plus|shrink)|Squeeze|Sub|Tanh|Threshold|ToCopy"
+    "|UnsafeView|Unsqueeze|View"
+)
+
+
+def weight_layers(module: nn.Module) -> dict[str, WeightLayer]:
+    """The Linear and convolution layers of a network by name."""
+    return {name: part for name, part in module.named_modules() if isinstance(part, WEIGHT_LAYERS)}
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The weight layers in the order they are called, and for each the layers that read its units."""
+
+    layers: tuple[str, ...]
+    readers: Mapping[str, tuple[str, ...]]
+
+
+def units_of(layer: WeightLayer) -> int:
+    """Number of units of a weight layer: its output features or channels."""
+    return layer.out_features if isinstance(layer, nn.Linear) else layer.out_channels
+
+
+def inputs_of(layer: WeightLayer) -> int:
+    """Number of units a weight layer reads: its input features or channels."""
+    return layer.in_features if isinstance(layer, nn.Linear) else layer.in_channels
+
+
+def unit_axis(layer: WeightLayer) -> int:
+    """The axis of units in what a weight layer takes and gives, counted from the end."""
+    # Not by the weight, which a parametrisation (spectral norm, say) would compute anew, changing its buffers.
+    return -1 if isinstance(layer, nn.Linear) else -1 - len(layer.kernel_size)
+
+
+def wiring(subject: Subject, batch: Batch) -> Wiring:
+    """Run the first member on a batch and follow the graph from each layer's input to the layers it reads.
+
+    A layer that is called more than once counts with its first call.
+    """
+    parts = weight_layers(subject.module)
+    outputs: dict[Any, str] = {}
+    inputs: dict[str, Any] = {}
+
+    def hook_for(name: str) -> Callable[..., None]:
+        def hook(_: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+            if name not in inputs and isinstance(output, Tensor):
+                inputs[name] = _first_tensor(args, kwargs).grad_fn
+                outputs[output.grad_fn] = name
+
+        return hook
+
+    def run(model: nn.Module) -> Tensor:
+        # The hooks are on the borrowed module for this call alone.
+        handles = [
+            part.register_forward_hook(hook_for(name), with_kwargs=True) for name, part in parts.items()
+        ]
+        try:
+            _forward(subject, model, batch)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return torch.zeros(())
+
+    lone = _first_member(subject)
+    with lone.borrowed(), torch.enable_grad():
+        lone.map_models(run)
+    layers = tuple(inputs)
+    readers: dict[str, list[str]] = {name: [] for name in layers}
+    for name in layers:
+        sources = _sources(inputs[name], outputs)
+        above = {other: _upstream(node, outputs) for node, other in outputs.items() if other in sources}
+        for source in sources:
+            passed = any(source in above[other] for other in sources if other != source)
+            if not passed and inputs_of(parts[name]) % units_of(parts[source]) == 0:
+                readers[source].append(name)
+    return Wiring(layers, {name: tuple(found) for name, found in readers.items()})
+
+
+def signals(subject: Subject, batch: Batch, taps: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Tensor]:
+    """What layers take or give in their first call, each (E, B, …); a tap is (name, "input" or "output")."""
+    parts = dict(subject.module.named_modules())
+    seen: dict[tuple[str, str], Tensor] = {}
+    wanted = set(taps)
+
+    def hook_for(name: str) -> Callable[..., None]:
+        def hook(_: nn.Module, args: Any, kwargs: dict[str, Any], *output: Any) -> None:
+            # Before the call for inputs and after it for outputs, and cloned: the layer after may work in place.
+            tap = (name, "output" if output else "input")
+            if tap in wanted and tap not in seen:
+                seen[tap] = (output[0] if output else _first_tensor(args, kwargs)).clone()
+
+        return hook
+
+    def run(model: nn.Module) -> dict[tuple[str, str], Tensor]:
+        seen.clear()
+        handles = []
+        try:
+            for name, side in wanted:
+                register = "register_forward_pre_hook" if side == "input" else "register_forward_hook"
+                handles.append(getattr(parts[name], register)(hook_for(name), with_kwargs=True))
+            _forward(subject, model, batch)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return dict(seen)
+
+    with subject.borrowed(), torch.no_grad():
+        return dict(subject.map_models(run))
+
+
+def _forward(subject: Subject, model: nn.Module, batch: Batch) -> None:
+    if subject.loss_fn is not None:
+        subject.loss_fn(model, batch)
+    else:
+        call_on_input(model, batch)
+
+
+def _first_member(subject: Subject) -> Subject:
+    """The first member alone, with gradients in all its parameters, the frozen ones too."""
+    frozen = {name for name, tensor in subject.module.named_parameters() if tensor.is_floating_point()}
+    frozen &= set(subject.fixed)
+    state = subject.parameters | {name: subject.fixed[name] for name in frozen}
+    return dataclasses.replace(
+        subject,
+        parameters={name: tensor[:1].detach().clone().requires_grad_() for name, tensor in state.items()},
+        fixed={name: tensor[:1] for name, tensor in subject.fixed.items() if name not in frozen},
+        size=1,
+        batched=False,
+    )
+
+
+def _first_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+    return next(value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+
+
+def _sources(start: Any, outputs: Mapping[Any, str]) -> set[str]:
+    """The nearest layers above a node, through nodes that keep units apart."""
+    found: set[str] = set()
+    for node in _walk(start, lambda node: node not in outputs and _KEEP_UNITS.match(node.name()) is not None):
+        if node in outputs:
+            found.add(outputs[node])
+    return found
+
+
+def _upstream(start: Any, outputs: Mapping[Any, str]) -> set[str]:
+    """All layers above a layer's output, itself not counted."""
+    return {outputs[node] for node in _walk(start, lambda _: True) if node in outputs and node is not start}
+
+
+def _walk(start: Any, goes_on: Callable[[Any], bool]) -> list[Any]:
+    visited, waiting = [], [start]
+    known = set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in known:
+            continue
+        known.add(node)
+        visited.append(node)
+        if goes_on(node):
+            waiting += [parent for parent, _ in node.next_functions]
+    return visited

@@ -1,0 +1,80 @@
+"""What skiplab uses of torch that torch does not promise to keep: each private name in one place, with a test.
+
+Names are looked up when they are used, so that a torch without one breaks what needs it and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+# Nested tuples, lists and dicts ---------------------------------------------------------------------------
+
+
+def tree_leaves(tree: Any) -> list[Any]:
+    """What nested tuples, lists and dicts hold, in order."""
+    return torch.utils._pytree.tree_leaves(tree)
+
+
+def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """The same nesting with a function of each leaf, or of the leaves in the same place of several trees."""
+    return torch.utils._pytree.tree_map(function, tree, *others)
+
+
+def tree_map_only(kind: type, function: Callable[[Any], Any], tree: Any) -> Any:
+    """The same nesting with a function of each leaf of a kind; other leaves stay."""
+    return torch.utils._pytree.tree_map_only(kind, function, tree)
+
+
+def tree_flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves, and the nesting, with which ``tree_unflatten`` puts them together again."""
+    return torch.utils._pytree.tree_flatten(tree)
+
+
+def tree_unflatten(leaves: list[Any], nesting: Any) -> Any:
+    """Leaves in the nesting that ``tree_flatten`` found."""
+    return torch.utils._pytree.tree_unflatten(leaves, nesting)
+
+
+# What torch is doing right now ----------------------------------------------------------------------------
+
+
+def is_batched(tensor: Tensor) -> bool:
+    """Whether ``torch.vmap`` maps over the tensor, which hides its values."""
+    return torch._C._functorch.is_batchedtensor(tensor)
+
+
+def saved_tensors_are_hooked() -> bool:
+    """Whether someone, such as a checkpoint, has hooks on what autograd saves for the backward pass."""
+    return bool(torch._C._autograd._top_saved_tensors_default_hooks(False))
+
+
+# Functions and modules ------------------------------------------------------------------------------------
+
+
+def is_weight_norm(function: Callable[..., Any]) -> bool:
+    """Whether a function is that of torch's weight normalisation, (v, g, dim) → g v / ‖v‖."""
+    return function is torch._weight_norm
+
+
+def is_batch_norm(part: nn.Module) -> bool:
+    """Whether a module is one of torch's batch normalisations, of any dimension, synchronised or lazy."""
+    return isinstance(part, nn.modules.batchnorm._BatchNorm)
+
+
+def is_instance_norm(part: nn.Module) -> bool:
+    """Whether a module is one of torch's instance normalisations."""
+    return isinstance(part, nn.modules.instancenorm._InstanceNorm)
+
+
+def own_parameters(part: nn.Module) -> dict[str, nn.Parameter | None]:
+    """A module's own parameters as it keeps them: a tied one under each of its names, None where there is none."""
+    return part._parameters
+
+
+def own_modules(part: nn.Module) -> dict[str, nn.Module | None]:
+    """A module's own submodules as it keeps them, under each of their names; a change here changes the module."""
+    return part._modules

@@ -1,0 +1,105 @@
+"""Products and spectra on a GPU are those of the CPU, for a network and for an ensemble."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from skiplab import linear_algebra as la
+from skiplab.architectures.fully_connected import PlainNet, ResidualNet
+from skiplab.architectures.initialisers import Glorot
+from skiplab.curvature.methods import FRACTIONS
+from skiplab.curvature.products import HessianProduct
+from skiplab.ensembles import Ensemble
+from skiplab.measurements.hessian_spectrum import hessian_spectrum
+from skiplab.randomness import torch_generator
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+CE = nn.CrossEntropyLoss()
+X = torch.randn(60, 9, generator=torch_generator("gpu inputs"), dtype=torch.float64)
+Y = torch.randint(4, (60,), generator=torch_generator("gpu labels"))
+
+
+def net(kind: type[PlainNet] | type[ResidualNet], seed: int = 0, activation: str = "tanh") -> nn.Module:
+    draw = torch_generator("gpu net", seed)
+    return kind(
+        9, 6, 4, 4, generator=draw, init=Glorot(1.2), activation=activation, dtype=torch.float64
+    ).eval()
+
+
+def there(model: nn.Module) -> tuple[nn.Module, tuple[torch.Tensor, torch.Tensor]]:
+    return model.to("cuda"), (X.cuda(), Y.cuda())
+
+
+@pytest.mark.parametrize("kind", [PlainNet, ResidualNet])
+@pytest.mark.parametrize("curvature", ["hessian", "gauss_newton"])
+def test_products_and_matrix_are_the_cpus(kind: type[PlainNet], curvature: str) -> None:
+    here = HessianProduct(net(kind), (X, Y), criterion=CE, kind=curvature)
+    model, batch = there(net(kind))
+    gpu = HessianProduct(model, batch, criterion=CE, kind=curvature)
+    assert gpu.route == here.route == "forward mode"
+    vectors = torch.randn(1, 5, here.dimension, generator=torch_generator("v"), dtype=torch.float64)
+    torch.testing.assert_close(gpu(vectors.cuda()).cpu(), here(vectors), rtol=1e-9, atol=1e-12)
+    matrix = gpu.matrix()
+    torch.testing.assert_close(matrix.cpu(), here.matrix(), rtol=1e-9, atol=1e-12)
+    by_columns = la.dense_matrix(gpu, gpu.dimension, lead=(1,), device="cuda")
+    torch.testing.assert_close(matrix, by_columns, rtol=1e-9, atol=1e-12)
+
+
+def test_a_second_backward_pass_is_the_cpus() -> None:
+    def loss_fn(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return CE(model(batch[0]), batch[1])
+
+    here = HessianProduct(net(PlainNet), (X, Y), loss_fn=loss_fn)
+    model, batch = there(net(PlainNet))
+    gpu = HessianProduct(model, batch, loss_fn=loss_fn)
+    assert gpu.route == here.route == "double backward"
+    vectors = torch.randn(1, 5, here.dimension, generator=torch_generator("v"), dtype=torch.float64)
+    torch.testing.assert_close(gpu(vectors.cuda()).cpu(), here(vectors), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 2])
+def test_an_ensemble_is_its_members_one_by_one(chunk: int | None) -> None:
+    models = [net(ResidualNet, seed).cuda() for seed in range(3)]
+    batch = (X.cuda(), Y.cuda())
+    together = HessianProduct(Ensemble.of(models), batch, criterion=CE, chunk=chunk)
+    vectors = torch.randn(
+        3, 2, together.dimension, generator=torch_generator("v"), dtype=torch.float64
+    ).cuda()
+    found = together(vectors)
+    for member, model in enumerate(models):
+        alone = HessianProduct(model, batch, criterion=CE, parameters=together.names)
+        torch.testing.assert_close(found[member], alone(vectors[member, None])[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["exact", "lanczos", "moments"])
+def test_spectra_are_the_cpus(method: str) -> None:
+    models = [net(PlainNet, seed) for seed in range(2)]
+    options = {"criterion": CE, "method": method, "probes": 4, "steps": 20, "max_steps": 20}
+    here = hessian_spectrum(Ensemble.of(models), (X, Y), **options)
+    gpu = hessian_spectrum(Ensemble.of(models, device="cuda"), (X.cuda(), Y.cuda()), **options)
+    # The mixture of `moments` is fitted by a search that ends at 1e-6 or so.
+    close = 1e-4 if method == "moments" else 1e-9
+    for name in FRACTIONS:
+        for end in ("", "_low", "_high"):
+            found, expected = getattr(gpu, name + end), getattr(here, name + end)
+            assert found.device.type == "cuda"
+            torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=close)
+    torch.testing.assert_close(gpu.largest.cpu(), here.largest, rtol=1e-9, atol=0)
+    torch.testing.assert_close(gpu.moments.cpu(), here.moments, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(gpu.density.density.cpu(), here.density.density, rtol=1e-6, atol=1e-6)
+
+
+def test_one_spectrum_of_many_is_its_own() -> None:
+    models = [net(ResidualNet, seed).cuda() for seed in range(3)]
+    batch = (X.cuda(), Y.cuda())
+    together = hessian_spectrum(Ensemble.of(models), batch, criterion=CE, method="exact")
+    assert together.eigenvalues is not None
+    for member, model in enumerate(models):
+        alone = hessian_spectrum(model, batch, criterion=CE, method="exact").eigenvalues
+        assert alone is not None
+        torch.testing.assert_close(together.eigenvalues[member], alone[0], rtol=0, atol=1e-11)
