@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from counted_studies import COUNT, counts
 
 from skiplab.checks import Refused
+from skiplab.files import read_json, write_json
 from skiplab.reproduction import packing
 from skiplab.reproduction.packing import PackDamaged, pack, unpack
 from skiplab.reproduction.runner import Options, run_study
@@ -66,9 +66,9 @@ def test_the_newer_run_stays(full: Store, tmp_path: Path) -> None:
     path = full.runs()[0].folder / "run.json"
 
     def finish(when: str) -> None:
-        content = json.loads(path.read_text())
+        content = read_json(path)
         content["provenance"]["finished"] = when
-        path.write_text(json.dumps(content))
+        write_json(path, content)
 
     finish("2030-01-01T00:00:00+00:00")
     pack(full, tmp_path / "pack")

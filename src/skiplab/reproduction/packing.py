@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.reproduction.store import Store, write_folder
+from skiplab.files import write_folder
+from skiplab.reproduction.store import Store
 
 PIECE = 16 * 2**20
 DIGEST = hashlib.sha256().digest_size
