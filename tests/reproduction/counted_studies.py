@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import uuid
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any
 import pandas as pd
 
 from skiplab.checks import Refused, TimeIsUp
+from skiplab.files import DamageFound
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Paper, Study
@@ -53,6 +55,8 @@ def work(settings: Draw, bench: Bench) -> pd.DataFrame:
         raise Refused(f"seed {settings.seed} was told to refuse; choose another.")
     if str(settings.seed) in os.environ.get("COUNTED_FAILING", "").split(","):
         raise ZeroDivisionError(f"seed {settings.seed} was told to fail")
+    if str(settings.seed) in os.environ.get("COUNTED_DAMAGED", "").split(","):
+        warnings.warn(f"seed {settings.seed} was damaged.", DamageFound, stacklevel=1)
     end = time.monotonic() + float(os.environ.get("COUNTED_SECONDS", "0"))
     bench.tell(0.5, "half way")
     while time.monotonic() < end:

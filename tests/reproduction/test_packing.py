@@ -16,6 +16,7 @@ import pytest
 from counted_studies import COUNT, counts
 
 from skiplab.checks import Refused, SkiplabError
+from skiplab.files import read_json, write_json
 from skiplab.reproduction import packing, pieces
 from skiplab.reproduction.packing import PackDamaged, pack, unpack
 from skiplab.reproduction.runner import Options, run_study
@@ -73,9 +74,9 @@ def test_the_newer_run_stays(full: Store, tmp_path: Path) -> None:
     path = full.runs()[0].folder / "run.json"
 
     def finish(when: str) -> None:
-        content = json.loads(path.read_text())
+        content = read_json(path)
         content["provenance"]["finished"] = when
-        path.write_text(json.dumps(content))
+        write_json(path, content)
 
     finish("2030-01-01T00:00:00+00:00")
     pack(full, tmp_path / "pack")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from skiplab.reproduction.store import (
     best_runs,
     default_root,
     runs_at_hand,
-    write_folder,
 )
 
 TABLE = pd.DataFrame({"seed": [1, 2], "value": [0.1, float("nan")]})
@@ -43,46 +43,9 @@ def test_a_trial_comes_back_as_it_was_stored(store: Store) -> None:
     store.commit("abc", TABLE, {"seconds": 2.0})
     assert store.has("abc")
     pd.testing.assert_frame_equal(store.table("abc"), TABLE)
-    assert store.record("abc") == {"seconds": 2.0}
+    sha256 = hashlib.sha256((store.trial_folder("abc") / "table.parquet").read_bytes()).hexdigest()
+    assert store.record("abc") == {"seconds": 2.0, "table_sha256": sha256}
     assert not store.checkpoints("abc").exists()
-
-
-def test_a_folder_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
-    def crash(folder: Path) -> None:
-        (folder / "half").touch()
-        raise RuntimeError("disk full")
-
-    with pytest.raises(RuntimeError, match=r"disk full"):
-        write_folder(tmp_path / "room" / "target", crash)
-    assert list((tmp_path / "room").iterdir()) == []
-
-
-def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
-    target = tmp_path / "room" / "target"
-    write_folder(target, lambda folder: (folder / "old").touch())
-    write_folder(target, lambda folder: (folder / "new").touch())
-    assert [path.name for path in target.parent.rglob("*")] == ["target", "new"]
-
-
-def test_the_first_of_two_writers_stays(tmp_path: Path) -> None:
-    def write(folder: Path) -> None:
-        (folder / "second").touch()
-        # Another process finishes the same folder meanwhile.
-        (tmp_path / "aside").mkdir()
-        (tmp_path / "aside" / "first").touch()
-        (tmp_path / "aside").rename(tmp_path / "target")
-
-    real_exists = Path.exists
-    calls: list[Path] = []
-
-    def exists_not_yet(path: Path, **options: Any) -> bool:
-        calls.append(path)
-        return len(calls) > 1 and real_exists(path, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "exists", exists_not_yet)
-        write_folder(tmp_path / "target", write)
-    assert [path.name for path in (tmp_path / "target").iterdir()] == ["first"]
 
 
 def test_a_run_comes_back_as_it_was_saved(store: Store) -> None:

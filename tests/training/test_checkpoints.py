@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from skiplab.architectures.resnet import ResNet
 from skiplab.checks import TimeIsUp
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
+from skiplab.files import Damaged, DamageFound
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.randomness import torch_generator
 from skiplab.training import History, Plan, train
@@ -189,7 +191,7 @@ def test_saving_takes_at_most_a_twentieth_of_the_time(
     def slow(*_: Any) -> None:
         now[0] += 3
 
-    monkeypatch.setattr("skiplab.training.checkpoints.os.replace", slow)
+    monkeypatch.setattr("skiplab.files.os.replace", slow)
     checkpoints.save({"rows": torch.ones(1)}, {})
     now[0] += 59
     assert not checkpoints.due()
@@ -210,3 +212,56 @@ def test_snapshots_are_copies_and_outlive_the_process(tmp_path: Path) -> None:
     torch.testing.assert_close(in_memory.rows(0), before)
     with pytest.raises(KeyError):
         in_memory.rows(1)
+
+
+# Damage ----------------------------------------------------------------------------------------------------
+
+
+def damaged(whole: bytes) -> list[bytes]:
+    """200 files with one bit flipped each, and cut and empty ones."""
+    changes = []
+    for bit in random.Random(0).sample(range(8 * len(whole)), 200):
+        changed = bytearray(whole)
+        changed[bit // 8] ^= 1 << bit % 8
+        changes.append(bytes(changed))
+    return [*changes, b"", whole[:1], whole[: len(whole) // 2], whole[:-1], whole + b"\0", bytes(len(whole))]
+
+
+def test_no_damaged_checkpoint_is_gone_on_from(tmp_path: Path) -> None:
+    with pytest.raises(TimeIsUp):
+        Run("plain").go(Checkpoints(tmp_path), deadline=0.0)
+    path = tmp_path / "training.safetensors"
+    whole = path.read_bytes()
+    changes = damaged(whole)
+    for change in changes:
+        path.write_bytes(change)
+        with pytest.warns(
+            DamageFound, match=r"training\.safetensors .*set aside as \..*, and training starts afresh\.$"
+        ):
+            assert Checkpoints(tmp_path).load() is None
+        assert not path.exists()
+    kept = [each.read_bytes() for each in tmp_path.glob(".damaged-*")]
+    assert sorted(kept) == sorted(changes)
+
+
+def test_a_run_with_a_damaged_checkpoint_starts_afresh(tmp_path: Path) -> None:
+    expected = Run("plain").go(None)
+    with pytest.raises(TimeIsUp):
+        Run("plain").go(Checkpoints(tmp_path), deadline=0.0)
+    path = tmp_path / "training.safetensors"
+    path.write_bytes(damaged(path.read_bytes())[0])
+    with pytest.warns(DamageFound):
+        found = Run("plain").go(Checkpoints(tmp_path))
+    assert_identical(found, expected)
+
+
+def test_no_damaged_snapshot_is_measured(tmp_path: Path) -> None:
+    Snapshots(tmp_path).keep(3, torch.ones(2, 3))
+    path = tmp_path / "epoch-3.safetensors"
+    for change in damaged(path.read_bytes()):
+        path.write_bytes(change)
+        with pytest.raises(Damaged, match=r"epoch-3\.safetensors (fails its checksum|is empty)"):
+            Snapshots(tmp_path).rows(3)
+    path.unlink()
+    with pytest.raises(Damaged, match=r"epoch-3\.safetensors is missing"):
+        Snapshots(tmp_path).rows(3)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -10,6 +13,7 @@ import typer.core
 from skiplab.checks import Refused, SkiplabError
 from skiplab.cli import bench, check, data, publish, report, run, show, store
 from skiplab.cli import list as list_command
+from skiplab.files import DamageFound
 
 STOPPED = "\nStopped; what had finished is stored, and the same command goes on from it."
 
@@ -19,7 +23,8 @@ class Command(typer.core.TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with damage_in_a_line():
+                return super().invoke(ctx)
         except Refused as error:
             typer.echo(f"skiplab: {error}", err=True)
             raise typer.Exit(2) from None
@@ -35,6 +40,23 @@ class Command(typer.core.TyperGroup):
                 raise
             typer.echo(f"skiplab: {error.strerror}: {error.filename}; name another place.", err=True)
             raise typer.Exit(1) from None
+
+
+@contextmanager
+def damage_in_a_line() -> Iterator[None]:
+    """Print what is found damaged as one sentence, once, and all other warnings as Python does."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, DamageFound):
+                typer.echo(f"skiplab: {message}", err=True)
+            else:
+                others(message, category, *rest, **more)
+
+        warnings.simplefilter("default", DamageFound)
+        warnings.showwarning = show
+        yield
 
 
 app = typer.Typer(

@@ -20,6 +20,7 @@ from skiplab.data import npm
 from skiplab.data.identity import Digest, digest_arrays, digest_files
 from skiplab.data.reading import decode, present
 from skiplab.data.registry import FAMILIES, NAMES, SOURCES, SPLITS, Download, Source, family, root
+from skiplab.files import move
 
 Progress = Callable[[float, str], None]
 
@@ -189,7 +190,7 @@ def _install(staged: Path, target: Path) -> None:
             _install(item, place)
         else:
             # A whole new folder appears in one step; a file replaces the old one in one step.
-            item.replace(place)
+            move(item, place)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from skiplab.checks import DataDamaged
-from skiplab.data.atomic import replacing
+from skiplab.files import replacing
 
 Arrays = tuple[np.ndarray, np.ndarray]
 

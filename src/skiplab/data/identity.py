@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import DataMissing
-from skiplab.data.atomic import replacing
 from skiplab.data.reading import decode, missing_sentence, present
 from skiplab.data.registry import SOURCES, SPLITS, Hashes, known, root
+from skiplab.files import replacing
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,12 +20,12 @@ import numpy as np
 import torch
 
 from skiplab.checks import at_least, one_of, require
-from skiplab.data.atomic import replacing
 from skiplab.data.components import principal_components
 from skiplab.data.identity import fingerprint
 from skiplab.data.imagesets import ImageSet, load
 from skiplab.data.reading import has_split, need_split
 from skiplab.data.registry import SPLITS, root
+from skiplab.files import replacing
 from skiplab.randomness import numpy_generator
 
 # Raise it when the numbers below would move; prepared components on disk are then made anew.

@@ -10,13 +10,13 @@ import errno
 import filecmp
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 
 from skiplab.checks import Refused, SkiplabError
+from skiplab.files import move, remove
 
 MARKER = ".skiplab-report"
 LISTED = "`skiplab report` wrote these files and replaces them; others in this folder stay."
@@ -45,7 +45,7 @@ def place(out: Path, write: Callable[[Path], None]) -> None:
             if not _renamed(aside, folder):
                 _merge(aside, new, folder)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            remove(aside)
     except OSError as error:
         if error.errno not in FULL:
             raise
@@ -95,9 +95,9 @@ def _write_list(folder: Path, files: Iterable[str]) -> None:
         with open(handle, "w", encoding="utf-8") as file:
             file.write("\n".join([LISTED, *sorted(files)]) + "\n")
         os.chmod(aside, 0o644)
-        os.replace(aside, folder / MARKER)
+        move(Path(aside), folder / MARKER)
     finally:
-        Path(aside).unlink(missing_ok=True)
+        remove(Path(aside))
 
 
 def _renamed(aside: Path, folder: Path) -> bool:
@@ -105,7 +105,7 @@ def _renamed(aside: Path, folder: Path) -> bool:
     if os.path.lexists(folder):
         return False
     try:
-        os.rename(aside, folder)
+        move(aside, folder)
     except OSError:
         if not folder.is_dir():
             raise
@@ -125,10 +125,10 @@ def _merge(aside: Path, new: set[str], out: Path) -> None:
         (out / path).parent.mkdir(parents=True, exist_ok=True)
     # The first page comes last: all that it links to is there.
     for path in sorted(new, key=lambda path: (-path.count("/"), path)):
-        os.replace(aside / path, out / path)
+        move(aside / path, out / path)
     for path in sorted(old - new):
         if os.path.lexists(out / path) and stat.S_ISREG((out / path).lstat().st_mode):
-            (out / path).unlink(missing_ok=True)
+            remove(out / path)
             _remove_empty(out, (out / path).parent)
     _write_list(out, new)
 

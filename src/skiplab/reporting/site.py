@@ -10,17 +10,19 @@ import csv
 import json
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from skiplab.checks import Refused
+from skiplab.checks import Refused, SkiplabError
+from skiplab.files import DamageFound, read_json
 from skiplab.reporting import pages, placing, words
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.runner import study_table
-from skiplab.reproduction.store import StudyRun, read_json
+from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.tables import write_table
 
@@ -119,10 +121,15 @@ def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
     for picture in run.pictures:
         shutil.copyfile(picture, folder / picture.name)
     (folder / "run.json").write_text(json.dumps(read_json(run.folder / "run.json"), indent=1))
-    table = study_table(study, run)
-    write_table(table, folder / "table.parquet")
-    if len(table) <= CSV_ROWS:
-        table.to_csv(folder / "table.csv", index=False)
+    try:
+        table = study_table(study, run)
+    except SkiplabError as problem:
+        # One lost table must not take the report of all other studies with it.
+        warnings.warn(str(problem), DamageFound, stacklevel=2)
+    else:
+        write_table(table, folder / "table.parquet")
+        if len(table) <= CSV_ROWS:
+            table.to_csv(folder / "table.csv", index=False)
     order = (*(picture.name for picture in run.pictures), "table.csv", "table.parquet", "run.json")
     return [name for name in order if (folder / name).exists()]
 

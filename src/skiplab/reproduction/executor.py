@@ -13,12 +13,13 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab import data
 from skiplab.checks import Refused, SkiplabError, TimeIsUp, near
+from skiplab.files import DamageFound
 from skiplab.reproduction import provenance
 from skiplab.reproduction.trial import Bench, Call
 
@@ -51,6 +52,7 @@ class Done:
     record: dict[str, Any]
     problem: str = ""
     out_of_time: bool = False
+    damage: tuple[str, ...] = ()  # what a worker elsewhere found damaged, one sentence each
 
 
 def run_job(job: Job, tell: Callable[[float, str], None] | None = None) -> Done:
@@ -148,7 +150,22 @@ def _parallel(jobs: Sequence[Job], config: dict[str, Any]) -> Iterator[Done]:
         # loky replaces a worker whose memory has grown, between two trials; none is lost.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2 * n_jobs")
-        yield from parallel(joblib.delayed(run_job)(job) for job in jobs)
+        for done in parallel(joblib.delayed(_run_elsewhere)(job) for job in jobs):
+            for sentence in done.damage:
+                warnings.warn(sentence, DamageFound, stacklevel=2)
+            yield done
+
+
+def _run_elsewhere(job: Job) -> Done:
+    """Run one trial in a worker; damage that it found travels back, to be said where the user reads."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("default")
+        done = run_job(job)
+    for each in heard:
+        if not issubclass(each.category, DamageFound):
+            warnings.showwarning(each.message, each.category, each.filename, each.lineno)
+    found = tuple(str(each.message) for each in heard if issubclass(each.category, DamageFound))
+    return replace(done, damage=found)
 
 
 @contextlib.contextmanager

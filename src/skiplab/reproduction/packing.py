@@ -19,10 +19,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from skiplab.checks import Refused, SkiplabError
+from skiplab.files import write_folder
 from skiplab.reproduction import archive
 from skiplab.reproduction.archive import Member, shown
 from skiplab.reproduction.pieces import CHUNK, PackDamaged, Pieces, Writer, piece, writing
-from skiplab.reproduction.store import Store, write_folder
+from skiplab.reproduction.store import Store
 
 __all__ = ["LIMIT", "MOST_FILES", "PIECE", "PackDamaged", "pack", "unpack"]
 

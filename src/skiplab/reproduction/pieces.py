@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from skiplab.checks import Refused, SkiplabError
+from skiplab.files import move, remove
 
 DIGEST = hashlib.sha256().digest_size
 CHUNK = 2**20
@@ -99,7 +100,7 @@ def writing(file: Path, size: int) -> Iterator[Writer]:
     finally:
         if writer._open is not None:
             writer._open.close()
-        shutil.rmtree(aside, ignore_errors=True)
+        remove(aside)
 
 
 def _exchange(new: list[Path], file: Path) -> None:
@@ -114,11 +115,11 @@ def _exchange(new: list[Path], file: Path) -> None:
     moves = [*((path, kept / path.name) for path in old), *zip(new, named, strict=True)]
     try:
         for source, target in moves:
-            os.rename(source, target)
+            move(source, target)
     except BaseException:
         for source, target in reversed(moves):
             if os.path.lexists(target) and not os.path.lexists(source):
-                os.rename(target, source)
+                move(target, source)
         kept.rmdir()
         raise
     shutil.rmtree(kept, ignore_errors=True)

@@ -6,15 +6,17 @@ takes the place of the study's earlier one of the same scale; trials that no run
 
 from __future__ import annotations
 
-import gzip
-import json
-import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused, one_of
-from skiplab.reproduction.store import Store, published, read_json, write_folder
+from skiplab.files import Damaged, read_json, remove, write_folder, write_json
+from skiplab.reproduction.store import Store, published
 from skiplab.reproduction.study import SCALES, Study
-from skiplab.reproduction.tables import read_table, write_table
+from skiplab.reproduction.tables import write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FULL_COLOUR = 100_000  # bytes that a figure may take before its colours are reduced
 
@@ -33,46 +35,52 @@ def publish_study(study: Study, store: Store, scale: str) -> tuple[int, Path]:
         )
     run = runs[0]
     for each in run.trials:
-        if store.has(each["key"]) and not shipped.has(each["key"]):
-            _copy(store.trial_folder(each["key"]), shipped.trial_folder(each["key"]))
-        elif not shipped.has(each["key"]):
+        if shipped.has(each["key"]):
+            continue
+        table = store.sound_table(each["key"])
+        if table is None:
             raise Refused(f"trial {each['key']} of {study.id} is not in {store.root}; run the study again.")
+        _publish_trial(table, store.record(each["key"]), shipped.trial_folder(each["key"]))
     target = shipped.run_folder(run.study, run.name)
 
     def write(folder: Path) -> None:
         # The study's table is made again from its trials' tables when it is asked for.
-        _pack_json(run.folder / "run.json", folder)
+        _pack_json(read_json(run.folder / "run.json"), folder / "run.json.gz")
         write_picture(run.folder / "figure.png", folder / "figure.webp")
 
     write_folder(target, write)
     for earlier in shipped.runs(study.id):
         if earlier.scale == scale and earlier.name != run.name:
-            shutil.rmtree(earlier.folder)
+            remove(earlier.folder)
     _drop_unnamed(shipped)
     return len(run.trials), target
 
 
 def _drop_unnamed(shipped: Store) -> None:
     """Remove the trials that no published run names."""
-    named = {each["key"] for run in shipped.runs() for each in run.trials}
+    try:
+        runs = [shipped.read_run(folder) for folder in shipped.run_folders()]
+    except Damaged as problem:
+        # Passed over, it would take its trials with it.
+        raise Refused(f"{problem}; restore it before trials that no run names are removed.") from problem
+    named = {each["key"] for run in runs for each in run.trials}
     for folder in (shipped.root / "trials").iterdir():
         if folder.name not in named:
-            shutil.rmtree(folder)
+            remove(folder)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _publish_trial(table: pd.DataFrame, record: dict[str, Any], target: Path) -> None:
     def write(folder: Path) -> None:
-        _pack_json(source / "record.json", folder)
         # Written anew, since an earlier version of skiplab may have stored it at greater length.
-        write_table(read_table(source / "table.parquet"), folder / "table.parquet")
+        sha256 = write_table(table, folder / "table.parquet")
+        _pack_json(record | {"table_sha256": sha256}, folder / "record.json.gz")
 
     write_folder(target, write)
 
 
-def _pack_json(source: Path, folder: Path) -> None:
-    """Write a JSON file compressed, a tenth of the size, with the same bytes each time."""
-    text = json.dumps(read_json(source), separators=(",", ":"), ensure_ascii=False)
-    (folder / f"{source.name}.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+def _pack_json(content: dict[str, Any], path: Path) -> None:
+    """Write a JSON file compressed, a tenth of the size."""
+    write_json(path, content, packed=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def write_picture(source: Path, target: Path) -> None:

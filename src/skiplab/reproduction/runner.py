@@ -7,21 +7,23 @@ goes on where it was.
 from __future__ import annotations
 
 import dataclasses
-import shutil
+import hashlib
 import tempfile
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab import data
 from skiplab.checks import DataMissing, SkiplabError
+from skiplab.files import Damaged, DamageFound, remove, write_bytes
 from skiplab.reproduction import provenance
 from skiplab.reproduction.executor import Job, check_executor, execute
 from skiplab.reproduction.settings import Chosen, choose, settings_of
 from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.reproduction.study import Study
-from skiplab.reproduction.tables import read_table, write_table
+from skiplab.reproduction.tables import read_table, table_bytes
 from skiplab.reproduction.trial import Call, plain
 
 if TYPE_CHECKING:
@@ -68,6 +70,10 @@ class TrialFailed(SkiplabError):
     """A trial raised; the others went on and are stored."""
 
 
+class TableLost(SkiplabError):
+    """A run's table is damaged, and so are trials from which it could be made again."""
+
+
 def run_study(
     study: Study,
     store: Store,
@@ -86,18 +92,17 @@ def run_study(
     for stage in study.stages:
         calls = {call.key(data.fingerprint): call for call in stage(chosen.settings, tables)}
         named.append(calls)
-        complete(calls, store, study, options)
-        tables.append(_joined([table_of(key, store) for key in calls]))
+        tables.append(_joined(complete(calls, store, study, options)))
     return conclude(study, chosen, tables, named, store, options.device, time.monotonic() - started)
 
 
-def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Options) -> None:
-    """Run those calls that are neither in the store nor published."""
-    shipped = published()
-    missing = {key: call for key, call in calls.items() if not (store.has(key) or shipped.has(key))}
+def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Options) -> list[pd.DataFrame]:
+    """Run those calls that are neither in the store nor published, or damaged there; return all their tables."""
+    tables = {key: table for key in calls if (table := table_of(key, store)) is not None}
+    missing = {key: call for key, call in calls.items() if key not in tables}
     options.watcher.stage(study, len(calls), len(calls) - len(missing))
     if not missing:
-        return
+        return list(tables.values())
     # A place that cannot be written is better known before the first trial than after it.
     store.root.mkdir(parents=True, exist_ok=True)
     progress = Path(tempfile.mkdtemp(prefix="skiplab-progress-"))
@@ -124,19 +129,23 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
             else:
                 record = done.record | {"settings": plain(calls[done.key].settings)}
                 store.commit(done.key, done.table, record)
+                # As it is stored: types come back from disk a little different.
+                tables[done.key] = store.table(done.key)
                 options.watcher.finished(calls[done.key].label, done.record["seconds"])
     finally:
-        shutil.rmtree(progress, ignore_errors=True)
+        remove(progress)
     if problems:
         others = f" ({len(problems) - 1} more failed; the rest is stored.)" if len(problems) > 1 else ""
         raise TrialFailed(problems[0] + others)
     if late:
         raise Unfinished(late)
+    return [tables[key] for key in calls]
 
 
-def table_of(key: str, store: Store) -> pd.DataFrame:
-    """Read a finished trial's table, local before published."""
-    return store.table(key) if store.has(key) else published().table(key)
+def table_of(key: str, store: Store) -> pd.DataFrame | None:
+    """Read a finished trial's table, local before published; None where neither has it undamaged."""
+    table = store.sound_table(key)
+    return published().sound_table(key) if table is None else table
 
 
 def conclude(
@@ -153,6 +162,7 @@ def conclude(
     from skiplab.reproduction.verdict import judge
 
     table = study.table(chosen.settings, tables)
+    content = table_bytes(table)
     verdicts = judge(study, table, chosen.settings, chosen.scale)
     records = [_record_of(key, store) for key in {key for calls in stages for key in calls}]
     facts = provenance.describe(device, seconds)
@@ -184,10 +194,11 @@ def conclude(
         verdicts=[verdict.to_dict() for verdict in verdicts],
         provenance=facts,
         seconds=round(seconds, 2),
+        table_sha256=hashlib.sha256(content).hexdigest(),
     )
 
     def write_more(folder: Path) -> None:
-        write_table(table, folder / "table.parquet")
+        write_bytes(folder / "table.parquet", content)
         style.save(study.figure(table, chosen.settings), folder)
 
     return store.save_run(run, write_more)
@@ -209,16 +220,28 @@ def _brief(value: Any) -> str:
 
 
 def study_table(study: Study, run: StudyRun) -> pd.DataFrame:
-    """The table of a stored run, made again from its trials where only these were kept (published runs)."""
+    """The table of a stored run, made again from its trials where it is damaged or was not kept (published runs)."""
     path = run.folder / "table.parquet"
     if path.exists():
-        return read_table(path)
-    store = Store(run.folder.parents[3])  # root/studies/PAPER/ITEM/RUN
+        try:
+            return read_table(path, run.table_sha256)
+        except Damaged as problem:
+            warnings.warn(f"{problem}; it is made again from its trials.", DamageFound, stacklevel=2)
+    store = Store(run.folder.parents[3], published=run.published)  # root/studies/PAPER/ITEM/RUN
+    found = {each["key"]: table_of(each["key"], store) for each in run.trials}
     tables = [
-        _joined([store.table(each["key"]) for each in run.trials if each["stage"] == number])
+        _joined([_there(found[each["key"]], study) for each in run.trials if each["stage"] == number])
         for number in range(len(study.stages))
     ]
     return study.table(settings_of(study, run), tables)
+
+
+def _there(table: pd.DataFrame | None, study: Study) -> pd.DataFrame:
+    if table is None:
+        raise TableLost(
+            f"the table of {study.id} cannot be read; make it again with `skiplab run {study.id}`."
+        )
+    return table
 
 
 def _record_of(key: str, store: Store) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The store: one folder a finished trial, one folder a study's run; everything written aside, then renamed.
+"""The store: one folder per finished trial, one folder per study's run; everything written aside, then renamed.
 
     trials/KEY/{table.parquet, record.json}            a trial's table and provenance
     checkpoints/KEY/                                    where an unfinished training trial goes on
@@ -6,20 +6,21 @@
 
 A run's name is its scale, with a short hash behind it when settings were overridden. ``published/`` inside the
 package has the same layout, smaller (run.json.gz, figure.webp, no table), and is read after the local store.
+
+Records and runs carry their own checksum and that of the table beside them. A damaged trial is renamed to
+``trials/.damaged-KEY-…`` and computed again; a damaged run is passed over; both are said in one sentence.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
-import shutil
-import tempfile
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skiplab.files import Damaged, DamageFound, read_json, remove, set_aside, write_folder, write_json
 from skiplab.reproduction.study import SCALES
 from skiplab.reproduction.tables import read_table, write_table
 
@@ -45,6 +46,7 @@ class StudyRun:
     verdicts: list[dict[str, Any]]
     provenance: dict[str, Any]
     seconds: float
+    table_sha256: str | None = None  # of the table beside it; runs of earlier versions have none
     folder: Path = field(compare=False, default=Path())
     published: bool = False
 
@@ -91,22 +93,39 @@ class Store:
         return any((self.trial_folder(key) / name).exists() for name in ("record.json", "record.json.gz"))
 
     def table(self, key: str) -> pd.DataFrame:
-        """Read a finished trial's table."""
-        return read_table(self.trial_folder(key) / "table.parquet")
+        """Read a finished trial's table; raise Damaged where it is not as it was stored."""
+        sha256 = self.record(key).get("table_sha256")  # records of earlier versions have none
+        return read_table(self.trial_folder(key) / "table.parquet", sha256)
+
+    def sound_table(self, key: str) -> pd.DataFrame | None:
+        """Read a finished trial's table, or None where there is none; a damaged trial is set aside and said."""
+        folder = self.trial_folder(key)
+        if not folder.is_dir():
+            return None
+        try:
+            return self.table(key)
+        except Damaged as problem:
+            if self.is_published:
+                # The package is not ours to change, and may be another user's.
+                sentence = f"{problem}; the trial is computed again here, until skiplab is installed anew."
+                warnings.warn(sentence, DamageFound, stacklevel=2)
+            else:
+                set_aside(folder, problem, "the trial is computed again when a study needs it")
+            return None
 
     def record(self, key: str) -> dict[str, Any]:
-        """Read a finished trial's provenance."""
+        """Read a finished trial's provenance; raise Damaged where it is not as it was stored."""
         return read_json(self.trial_folder(key) / "record.json")
 
     def commit(self, key: str, table: pd.DataFrame, record: dict[str, Any]) -> None:
         """Store a finished trial at once and drop its checkpoints."""
 
         def write(folder: Path) -> None:
-            write_table(table, folder / "table.parquet")
-            (folder / "record.json").write_text(json.dumps(record, indent=1, sort_keys=True))
+            sha256 = write_table(table, folder / "table.parquet")
+            write_json(folder / "record.json", record | {"table_sha256": sha256}, indent=1, sort_keys=True)
 
         write_folder(self.trial_folder(key), write)
-        shutil.rmtree(self.checkpoints(key), ignore_errors=True)
+        remove(self.checkpoints(key))
 
     def checkpoints(self, key: str) -> Path:
         """Return the folder in which a trial in flight keeps what it needs to go on."""
@@ -124,33 +143,49 @@ class Store:
         content = {key: value for key, value in asdict(run).items() if key not in ("folder", "published")}
 
         def write(folder: Path) -> None:
-            (folder / "run.json").write_text(json.dumps(content, indent=1, allow_nan=False))
+            write_json(folder / "run.json", content, indent=1, allow_nan=False)
             write_more(folder)
 
         write_folder(target, write)
-        return self._read_run(target / "run.json")
+        return self.read_run(target)
 
     def runs(self, study: str | None = None) -> list[StudyRun]:
-        """All stored runs, of one study or of every one, best first."""
-        return sorted(self._runs(study or "*/*"), key=lambda run: run.rank, reverse=True)
+        """All stored runs, of one study or of every one, best first; a damaged one is said and passed over."""
+        return sorted(self._sound_runs(study), key=lambda run: run.rank, reverse=True)
 
-    def _runs(self, pattern: str) -> Iterator[StudyRun]:
-        for path in sorted((self.root / "studies").glob(f"{pattern}/*/run.json*")):
-            # A run that was killed while it wrote leaves a folder aside, which begins with a dot.
-            if not path.parent.name.startswith("."):
-                yield self._read_run(path.parent / "run.json")
+    def _sound_runs(self, wanted: str | None) -> Iterator[StudyRun]:
+        for folder in self.run_folders(wanted):
+            try:
+                yield self.read_run(folder)
+            except Damaged as problem:
+                study, scale = "/".join(folder.parts[-3:-1]), folder.name.partition("+")[0]
+                again = (
+                    "installing skiplab anew"
+                    if self.is_published
+                    else f"`skiplab run {study} --scale {scale}`"
+                )
+                warnings.warn(
+                    f"{problem}; the run is passed over, and {again} mends it.", DamageFound, stacklevel=2
+                )
 
-    def _read_run(self, path: Path) -> StudyRun:
-        content = read_json(path)
-        return StudyRun(**content, folder=path.parent, published=self.is_published)
+    def run_folders(self, study: str | None = None) -> list[Path]:
+        """The folders of all runs, of one study or of every one."""
+        found = sorted((self.root / "studies").glob(f"{study or '*/*'}/*"))
+        # A run that was killed while it wrote leaves a folder aside, which begins with a dot.
+        return [folder for folder in found if folder.is_dir() and not folder.name.startswith(".")]
 
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file, or the compressed one that ships in its place."""
-    packed = path.with_name(path.name + ".gz")
-    text = path.read_bytes() if path.exists() else gzip.decompress(packed.read_bytes())
-    found: dict[str, Any] = json.loads(text)
-    return found
+    def read_run(self, folder: Path) -> StudyRun:
+        """Read the run in a folder; raise Damaged where it is not as it was stored."""
+        content = read_json(folder / "run.json")
+        # A later version may have written more than we know.
+        known = {each.name for each in fields(StudyRun)} - {"folder", "published"}
+        kept = {name: value for name, value in content.items() if name in known}
+        try:
+            run = StudyRun(**kept, folder=folder, published=self.is_published)
+            assert isinstance(run.rank[-1], str)
+        except (TypeError, ValueError, KeyError, AssertionError) as error:
+            raise Damaged(f"{folder / 'run.json'} is no record of a run ({type(error).__name__})") from error
+        return run
 
 
 def published() -> Store:
@@ -171,28 +206,3 @@ def best_runs(store: Store) -> dict[str, StudyRun]:
         if run.scale != "smoke":
             best.setdefault(run.study, run)
     return best
-
-
-def write_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder aside and rename it into place, so that it is there whole or not at all.
-
-    Of two processes that write the same folder at the same moment, the one that came first stays.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=".aside-", dir=target.parent))
-    try:
-        write(aside)
-        aside.chmod(0o755)
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=".old-", dir=target.parent))
-            os.rename(target, old / "was")
-            os.rename(aside, target)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            try:
-                os.rename(aside, target)
-            except OSError:
-                if not target.exists():
-                    raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)

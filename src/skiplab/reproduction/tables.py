@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from skiplab.files import Damaged, read_bytes, write_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -13,8 +17,15 @@ if TYPE_CHECKING:
 CATEGORIES = b"categories"
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as small as Parquet makes it, with the same bytes for the same table.
+def write_table(table: pd.DataFrame, path: Path) -> str:
+    """Write a table and return the SHA-256 by which ``read_table`` knows it again."""
+    content = table_bytes(table)
+    write_bytes(path, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def table_bytes(table: pd.DataFrame) -> bytes:
+    """Make a file of a table, as small as Parquet makes it, with the same bytes for the same table.
 
     Numbers lie byte by byte (all first bytes, then all second ones, …), which takes a quarter less. Column
     statistics and Arrow's copy of the schema, 5 KB in a file of 20, are left out; of the latter only the names of
@@ -26,8 +37,9 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     numbers = [name for name, kind in table.dtypes.items() if kind.kind == "f"]
     words = [name for name, kind in table.dtypes.items() if kind.name == "category"]
     content = pa.Table.from_pandas(table, preserve_index=False)
+    file = io.BytesIO()
     with pq.ParquetWriter(
-        path,
+        file,
         content.schema,
         compression="zstd",
         compression_level=19,
@@ -38,12 +50,22 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     ) as writer:
         writer.write_table(content)
         writer.add_key_value_metadata({CATEGORIES: json.dumps(words)})
+    return file.getvalue()
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a table as it was written, be it by this or by an earlier version."""
+def read_table(path: Path, sha256: str | None = None) -> pd.DataFrame:
+    """Read a table as it was written, be it by this or by an earlier version; raise Damaged where it is not.
+
+    ``sha256`` is what ``write_table`` returned; tables of earlier versions come without it.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path).to_pandas()
-    notes = pq.read_metadata(path).metadata or {}
-    return table.astype(dict.fromkeys(json.loads(notes.get(CATEGORIES, "[]")), "category"))
+    content = read_bytes(path, sha256)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        notes = file.metadata.metadata or {}
+        table = file.read().to_pandas()
+        return table.astype(dict.fromkeys(json.loads(notes.get(CATEGORIES, "[]")), "category"))
+    except Exception as error:  # pyarrow raises almost anything on a damaged file
+        raise Damaged(f"{path} cannot be read as a table ({type(error).__name__})") from error

@@ -1,17 +1,19 @@
 """Checkpoints from which a training run goes on bit for bit.
 
-All random draws are named by (seed, purpose, epoch), so tensors and the epoch number are the whole state.
+All random draws are named by (seed, purpose, epoch), so tensors and the epoch number are the whole state. Every
+file carries its hash, so that a damaged one is never gone on from.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
+
+from skiplab.files import Damaged, read_sealed, set_aside, write_sealed
 
 
 class Checkpoints:
@@ -27,26 +29,21 @@ class Checkpoints:
         return time.monotonic() >= self.next_save
 
     def save(self, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
-        """Write tensors and JSON-ready notes aside, then rename."""
-        from safetensors.torch import save_file
-
+        """Replace the checkpoint by these tensors and JSON-ready notes."""
         started = time.monotonic()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        aside = self.path.with_suffix(".aside")
-        save_file({k: v.contiguous() for k, v in tensors.items()}, aside, {"notes": json.dumps(notes)})
-        os.replace(aside, self.path)
+        write_sealed(self.path, _packed(tensors, notes))
         finished = time.monotonic()
         self.next_save = finished + max(self.least_seconds, 20 * (finished - started))
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Read the checkpoint, or None where there is none."""
-        from safetensors import safe_open
-
+        """Read the checkpoint, or None where there is none; a damaged one is set aside and said."""
         if not self.path.exists():
             return None
-        with safe_open(self.path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-            return tensors, json.loads(file.metadata()["notes"])
+        try:
+            return _unpacked(read_sealed(self.path))
+        except Damaged as problem:
+            set_aside(self.path, problem, "training starts afresh")
+            return None
 
 
 class Snapshots:
@@ -63,22 +60,30 @@ class Snapshots:
         """Copy the rows (E, row) of an epoch."""
         self.kept[epoch] = rows.detach().cpu().clone()
         if self.folder is not None:
-            from safetensors.torch import save_file
-
-            self.folder.mkdir(parents=True, exist_ok=True)
-            aside = self._path(epoch).with_suffix(".aside")
-            save_file({"rows": self.kept[epoch]}, aside)
-            os.replace(aside, self._path(epoch))
+            write_sealed(self._path(epoch), _packed({"rows": self.kept[epoch]}, {}))
 
     def rows(self, epoch: int) -> Tensor:
-        """Give back the rows of an epoch, from before an interruption if need be."""
-        if epoch not in self.kept and self.folder is not None and self._path(epoch).exists():
-            from safetensors import safe_open
-
-            with safe_open(self._path(epoch), framework="pt") as file:
-                self.kept[epoch] = file.get_tensor("rows")
+        """Give back the rows of an epoch, from before an interruption if need be; raise Damaged if they are lost."""
+        if epoch not in self.kept and self.folder is not None:
+            self.kept[epoch] = _unpacked(read_sealed(self._path(epoch)))[0]["rows"]
         return self.kept[epoch]
 
     def _path(self, epoch: int) -> Path:
         assert self.folder is not None
         return self.folder / f"epoch-{epoch}.safetensors"
+
+
+def _packed(tensors: dict[str, Tensor], notes: dict[str, Any]) -> bytes:
+    from safetensors.torch import save
+
+    return bytes(
+        save({name: each.contiguous() for name, each in tensors.items()}, {"notes": json.dumps(notes)})
+    )
+
+
+def _unpacked(content: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    from safetensors.torch import load
+
+    # The format begins with the length of its header in eight bytes; `load` gives no access to the notes in it.
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return load(content), json.loads(header["__metadata__"]["notes"])

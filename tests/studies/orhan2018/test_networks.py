@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import random
+import shutil
 import time
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -12,12 +15,14 @@ import torch
 import torch.nn.functional as F
 
 from skiplab.checks import Refused, TimeIsUp
+from skiplab.files import DamageFound
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.trial import Bench
 from skiplab.studies.orhan2017 import building
 from skiplab.studies.orhan2017 import networks as earlier
 from skiplab.studies.orhan2017.networks import Member, Training
+from skiplab.studies.orhan2018.measuring import _Notebook
 from skiplab.studies.orhan2018.networks import Measured, chosen, joined, train_and_measure
 
 TRAINING = Training(depth=3, width=4, images=60, epochs=2, batch_size=30)
@@ -111,6 +116,65 @@ def test_an_interrupted_trial_goes_on_where_it_was(tmp_path: Path) -> None:
     measured = [text for text in told[:-1] if text.startswith("spectrum")]
     assert len(measured) == 2
     assert not set(measured) & set(again)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, Path]:
+    """A trial's table, and what it leaves when stopped in training, and again after two measurements."""
+    folder = tmp_path_factory.mktemp("stopped")
+    told: list[str] = []
+
+    def stop_after_two(done: float, text: str) -> None:
+        told.append(text)
+        if len([word for word in told if word.startswith("spectrum")]) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(TimeIsUp):
+        train_and_measure.function(settings(), Bench(checkpoints=folder, deadline=time.time() - 1))
+    with pytest.raises(KeyboardInterrupt):
+        train_and_measure.function(settings(), Bench(checkpoints=folder, tell=stop_after_two))
+    return train_and_measure.function(settings(), Bench()), folder
+
+
+@pytest.mark.parametrize("kind", ["a bit", "cut", "empty", "missing"])
+@pytest.mark.parametrize("file", ["training.safetensors", "epoch-0.safetensors", "measured.json"])
+def test_a_damaged_checkpoint_costs_time_and_changes_no_number(
+    stopped: tuple[pd.DataFrame, Path], tmp_path: Path, file: str, kind: str
+) -> None:
+    whole, left = stopped
+    folder = tmp_path / "key"
+    shutil.copytree(left, folder)
+    content = bytearray((folder / file).read_bytes())
+    content[len(content) // 2] ^= 1
+    cut = {"a bit": content, "cut": content[: len(content) // 3], "empty": b"", "missing": None}[kind]
+    (folder / file).unlink()
+    if cut is not None:
+        (folder / file).write_bytes(cut)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        frame = train_and_measure.function(settings(), Bench(checkpoints=folder))
+    pd.testing.assert_frame_equal(frame, whole, check_exact=True)
+    # A checkpoint that is not there is an ordinary thing, but not the networks of an epoch that training has passed.
+    silent = kind == "missing" and not file.startswith("epoch")
+    assert [each.category for each in said] == ([] if silent else [DamageFound])
+    assert silent or file in str(said[0].message)
+    assert silent or len(list(tmp_path.rglob(".damaged-*"))) == 1
+
+
+def test_no_flipped_bit_of_the_notebook_is_read_as_another_number(tmp_path: Path) -> None:
+    path = tmp_path / "measured.json"
+    _Notebook(path).write("piece", [{"member": 0, "value": 0.1 + 0.2}, {"member": 1, "value": float("nan")}])
+    assert (
+        repr(_Notebook(path).pages)
+        == "{'piece': [{'member': 0, 'value': 0.30000000000000004}, {'member': 1, 'value': nan}]}"
+    )
+    whole = path.read_bytes()
+    for bit in random.Random(0).sample(range(8 * len(whole)), 200):
+        changed = bytearray(whole)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        with pytest.warns(DamageFound, match=r"measured\.json .*, and what it held is measured again\.$"):
+            assert _Notebook(path).pages == {}
 
 
 def test_bias_targets_have_each_member_its_own_mean() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ import torch.nn.functional as F
 from skiplab.checks import TimeIsUp
 from skiplab.curvature.moment_mixture import fit_mixture
 from skiplab.ensembles import Ensemble
+from skiplab.files import Damaged, read_json, set_aside, write_json
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.trial import Bench
@@ -35,15 +34,15 @@ class _Notebook:
 
     def __post_init__(self) -> None:
         if self.path is not None and self.path.exists():
-            self.pages = json.loads(self.path.read_text())
+            try:
+                self.pages = read_json(self.path, sealed=True)
+            except Damaged as problem:
+                set_aside(self.path, problem, "what it held is measured again")
 
     def write(self, piece: str, rows: Rows) -> None:
         self.pages[piece] = rows
         if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            aside = self.path.with_suffix(".aside")
-            aside.write_text(json.dumps(self.pages))
-            os.replace(aside, self.path)
+            write_json(self.path, self.pages)
 
 
 Found = tuple[int, str, int, float]  # place in the ensemble, quantity, layer, value

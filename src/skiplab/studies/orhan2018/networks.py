@@ -20,6 +20,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
+from skiplab.files import Damaged, set_aside
 from skiplab.reproduction.trial import Bench, Call, trial
 from skiplab.studies.orhan2017 import networks as earlier
 from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training
@@ -120,6 +121,16 @@ class Measured:
 @trial(version=1)
 def train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
     """Train, then measure the networks as they were at the epochs asked for."""
+    try:
+        return _train_and_measure(settings, bench)
+    except Damaged as problem:
+        # The networks of a lost epoch are to be had only by the training that led there.
+        assert bench.checkpoints is not None
+        set_aside(bench.checkpoints, problem, "the trial starts afresh")
+        return _train_and_measure(settings, bench)
+
+
+def _train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
     from skiplab.studies.orhan2018.measuring import measure
     from skiplab.training.checkpoints import Snapshots
 
