@@ -6,8 +6,10 @@ goes on where it was.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from skiplab import data
 from skiplab.checks import DataMissing, SkiplabError
 from skiplab.reproduction import provenance
+from skiplab.reproduction.arithmetic import steady_arithmetic
 from skiplab.reproduction.executor import Job, check_executor, execute
 from skiplab.reproduction.settings import Chosen, choose, settings_of
 from skiplab.reproduction.store import Store, StudyRun, published
@@ -83,12 +86,14 @@ def run_study(
     started = time.monotonic()
     tables: list[pd.DataFrame] = []
     named: list[dict[str, Call]] = []
-    for stage in study.stages:
-        calls = {call.key(data.fingerprint): call for call in stage(chosen.settings, tables)}
-        named.append(calls)
-        complete(calls, store, study, options)
-        tables.append(_joined([table_of(key, store) for key in calls]))
-    return conclude(study, chosen, tables, named, store, options.device, time.monotonic() - started)
+    # Stages, tables and verdicts compute as well. Without torch, which takes long to import, nobody has set anything.
+    with steady_arithmetic() if "torch" in sys.modules else contextlib.nullcontext():
+        for stage in study.stages:
+            calls = {call.key(data.fingerprint): call for call in stage(chosen.settings, tables)}
+            named.append(calls)
+            complete(calls, store, study, options)
+            tables.append(_joined([table_of(key, store) for key in calls]))
+        return conclude(study, chosen, tables, named, store, options.device, time.monotonic() - started)
 
 
 def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Options) -> None:
