@@ -63,9 +63,7 @@ def steady_arithmetic(device: str = "cpu") -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         # Leaving inference mode also switches gradients on, those of forward mode included.
         stack.enter_context(torch.inference_mode(False))
-        # numpy keeps both in one variable, so that leaving errstate gives the buffer's size back as well.
         stack.enter_context(np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"))
-        np.setbufsize(8192)
         if torch.get_default_device().type != "cpu":  # only then, since it slows every call down
             stack.enter_context(torch.device("cpu"))
         for setting in (*_precisions(device), *_flags(), *_on_gpu(), *_autocasts(), *_streams(device)):
@@ -109,8 +107,10 @@ def _precisions(device: str) -> Iterator[Setting]:
 
 def _flags() -> Iterator[Setting]:
     """What has a getter, a setter and a default."""
+    import numpy as np
     import torch
 
+    yield Setting(np.getbufsize, np.setbufsize, 8192)
     yield Setting(torch.get_num_threads, torch.set_num_threads, 1)
     yield Setting(torch.get_default_dtype, torch.set_default_dtype, torch.float32)
     yield Setting(_flushes_denormals, torch.set_flush_denormal, False)
