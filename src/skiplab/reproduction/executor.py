@@ -21,6 +21,7 @@ from skiplab import data
 from skiplab.checks import Refused, SkiplabError, TimeIsUp, near
 from skiplab.files import DamageFound
 from skiplab.reproduction import provenance
+from skiplab.reproduction.arithmetic import steady_arithmetic
 from skiplab.reproduction.trial import Bench, Call
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Done:
 
 
 def run_job(job: Job, tell: Callable[[float, str], None] | None = None) -> Done:
-    """Run one trial on one thread; failures come back as words, so that one cannot stop the others."""
+    """Run one trial in an arithmetic of its own; failures come back as words, so that one cannot stop the others."""
     last = 0.0
 
     def report(done: float, text: str) -> None:
@@ -73,7 +74,7 @@ def run_job(job: Job, tell: Callable[[float, str], None] | None = None) -> Done:
         return Done(job.key, None, {}, out_of_time=True)
     started = time.monotonic()
     try:
-        with steady_arithmetic():
+        with steady_arithmetic(job.device):
             bench = Bench(job.device, job.checkpoints, job.deadline, report)
             table = job.call.trial.function(job.call.settings, bench)
     except TimeIsUp:
@@ -89,28 +90,6 @@ def run_job(job: Job, tell: Callable[[float, str], None] | None = None) -> Done:
         "label": job.call.label,
     } | provenance.describe(job.device, time.monotonic() - started)
     return Done(job.key, table, record)
-
-
-@contextlib.contextmanager
-def steady_arithmetic() -> Iterator[None]:
-    """One thread on a CPU, tf32 matrix products on a GPU (as provenance says), whatever was set before.
-
-    More threads would change sums and, with a process a core, slow everything down.
-    """
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    before = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    torch.set_num_threads(1)
-    if torch.cuda.is_available():
-        torch.set_float32_matmul_precision("high")
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before[0])
-        if torch.cuda.is_available():
-            torch.set_float32_matmul_precision(before[1])
 
 
 def execute(jobs: Sequence[Job], executor: str, tell: Callable[[str, float, str], None]) -> Iterator[Done]:

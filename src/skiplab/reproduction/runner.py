@@ -6,8 +6,10 @@ goes on where it was.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
+import sys
 import tempfile
 import time
 import warnings
@@ -19,6 +21,7 @@ from skiplab import data
 from skiplab.checks import DataMissing, SkiplabError
 from skiplab.files import Damaged, DamageFound, remove, write_bytes
 from skiplab.reproduction import provenance
+from skiplab.reproduction.arithmetic import steady_arithmetic
 from skiplab.reproduction.executor import Job, check_executor, execute
 from skiplab.reproduction.settings import Chosen, choose, settings_of
 from skiplab.reproduction.store import Store, StudyRun, published
@@ -89,11 +92,13 @@ def run_study(
     started = time.monotonic()
     tables: list[pd.DataFrame] = []
     named: list[dict[str, Call]] = []
-    for stage in study.stages:
-        calls = {call.key(data.fingerprint): call for call in stage(chosen.settings, tables)}
-        named.append(calls)
-        tables.append(_joined(complete(calls, store, study, options)))
-    return conclude(study, chosen, tables, named, store, options.device, time.monotonic() - started)
+    # Stages, tables and verdicts compute as well. Without torch, which takes long to import, nobody has set anything.
+    with steady_arithmetic() if "torch" in sys.modules else contextlib.nullcontext():
+        for stage in study.stages:
+            calls = {call.key(data.fingerprint): call for call in stage(chosen.settings, tables)}
+            named.append(calls)
+            tables.append(_joined(complete(calls, store, study, options)))
+        return conclude(study, chosen, tables, named, store, options.device, time.monotonic() - started)
 
 
 def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Options) -> list[pd.DataFrame]:

@@ -80,7 +80,8 @@ class DoubleBackward:
         def note(tensor: Tensor) -> Tensor:
             storage = tensor.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes()
-            return tensor
+            # The tensor itself would hold the node that saves it, a ring in which no graph is ever freed.
+            return tensor.detach()
 
         kind = _Outputs if self._gauss_newton else _Gradient
         with explained(self._subject), torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
