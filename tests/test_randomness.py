@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
+import pytest
 import torch
 
-from skiplab.randomness import derive, numpy_generator, torch_generator
+from skiplab.checks import Refused
+from skiplab.randomness import SEEDS_PER_STREAM, Role, derive, numpy_generator, run_seeds, torch_generator
 
 
 def test_a_name_gives_the_same_seed_on_every_machine() -> None:
@@ -44,3 +47,42 @@ def test_no_draw_touches_global_state() -> None:
     numpy_generator("x").random(3)
     assert torch.equal(before[0], torch.random.get_rng_state())
     assert before[1:] == (random.getstate(), np.random.get_state()[1].tolist())  # noqa: NPY002
+
+
+def test_seed_0_has_the_runs_that_are_published() -> None:
+    assert run_seeds(0, 20) == range(20)
+    assert run_seeds(0, 500, role="decide") == range(500)
+    assert run_seeds(0, 500, role="search") == range(500, 1000)
+
+
+def test_two_seeds_share_no_run_however_many_there_are() -> None:
+    streams = [run_seeds(seed, SEEDS_PER_STREAM) for seed in (0, 1, 2, 7, 8, 2**33)]
+    for one, next_one in pairwise(streams):
+        assert one[-1] < next_one[0]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_searches_and_deciding_runs_share_none_within_a_stream(seed: int) -> None:
+    decide, search = run_seeds(seed, 500, role="decide"), run_seeds(seed, 500, role="search")
+    assert set(decide).isdisjoint(search)
+    assert set(decide) | set(search) <= set(run_seeds(seed, SEEDS_PER_STREAM))
+
+
+def test_more_runs_begin_with_those_of_fewer() -> None:
+    assert run_seeds(3, 10)[:4] == run_seeds(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("seed", "runs", "role", "sentence"),
+    [
+        (-1, 5, "all", "seed is -1, but must be at least 0."),
+        (2**53, 5, "all", f"seed is {2**53}, but must be at most 9007199253."),
+        (0, 1_000_001, "all", "runs is 1000001, but a seed has room for 1000000 runs; ask for fewer"),
+        (1, 501, "decide", "runs is 501, but a seed has room for 500 runs that decide; ask for fewer"),
+        (1, 501, "search", "runs is 501, but a seed has room for 500 runs that search; ask for fewer"),
+    ],
+)
+def test_what_no_stream_has_is_refused(seed: int, runs: int, role: Role, sentence: str) -> None:
+    with pytest.raises(Refused) as refused:
+        run_seeds(seed, runs, role=role)
+    assert str(refused.value).startswith(sentence)

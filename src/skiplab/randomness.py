@@ -2,16 +2,46 @@
 
 A stream is named by parts, say (seed, "shuffle", epoch). The same parts give the same stream on every
 machine, so a training run can be resumed at any epoch without saving a generator's state.
+
+A study's own seed is not a run's: it names a stream of run seeds (``run_seeds``), so that a rerun with another seed
+is another sample.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from skiplab.checks import at_least, require
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
+
+# How many run seeds a study's seed has: chosen by us, so that 1,000,000 × seed + run can be read at a glance.
+SEEDS_PER_STREAM = 1_000_000
+# Tables that join trials with and without seeds hold them as float64, which is exact up to here.
+_LAST_SEED = 2**53 // SEEDS_PER_STREAM - 1
+
+Role = Literal["all", "decide", "search"]
+# Runs that only choose gains and strengths are kept apart from those that decide a verdict; a study that searches
+# nothing has the whole stream. The places of seed 0 are those of what is published.
+PLACES: dict[Role, range] = {"all": range(SEEDS_PER_STREAM), "decide": range(500), "search": range(500, 1000)}
+
+
+def run_seeds(seed: int, runs: int, *, role: Role = "all") -> range:
+    """Return the seeds of a study's runs; two study seeds have none in common, and seed 0 has 0, 1, 2, ….
+
+    More runs with the same seed begin with those of fewer.
+    """
+    at_least("seed", seed, 0)
+    require(seed <= _LAST_SEED, f"seed is {seed}, but must be at most {_LAST_SEED}.")
+    place = PLACES[role]
+    what = {"all": "", "decide": " that decide", "search": " that search"}[role]
+    most = f"runs is {runs}, but a seed has room for {len(place)} runs{what}; ask for fewer, or for another seed too."
+    require(runs <= len(place), most)
+    first = SEEDS_PER_STREAM * seed + place.start
+    return range(first, first + runs)
 
 
 def derive(*parts: int | str) -> int:

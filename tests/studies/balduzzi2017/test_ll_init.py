@@ -163,4 +163,4 @@ def test_trials_share_seeds_across_families() -> None:
         (THIN, 6),
         (THIN, 14),
     ]
-    assert {call.settings.seeds for call in calls} == {(4, 5, 6)}
+    assert {call.settings.seeds for call in calls} == {(4_000_000, 4_000_001, 4_000_002)}

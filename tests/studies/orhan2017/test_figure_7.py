@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skiplab.randomness import PLACES
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_7, networks
+from skiplab.studies.orhan2017 import figure_7
 
 Make = Callable[..., pd.DataFrame]
 SETTINGS = dataclasses.replace(
@@ -113,4 +114,4 @@ def test_the_second_stage_takes_what_the_search_found(trained: Make) -> None:
 def test_quick_and_paper_settings_fit_their_grids() -> None:
     for settings in figure_7.STUDY.settings.values():
         assert settings.sigmas[0] == 0.0
-        assert settings.runs <= networks.SEARCH_SEEDS
+        assert settings.runs <= len(PLACES["decide"])

@@ -141,7 +141,7 @@ def test_search_seeds_are_apart_from_deciding_ones() -> None:
         assert not set(final) & set(search)
         assert not networks.is_search(pd.Series(final)).any()
         assert networks.is_search(pd.Series(search)).all()
-    with pytest.raises(Refused, match="runs is 501, but seeds from 500 on belong to the searches"):
+    with pytest.raises(Refused, match="runs is 501, but a seed has room for 500 runs that decide"):
         networks.final_seeds(0, 501)
 
 

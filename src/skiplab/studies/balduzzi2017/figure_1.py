@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.figures.shattering_palette import beta_words
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -77,7 +78,7 @@ def further(settings: Settings) -> list[Network]:
 
 def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial for every twenty networks of a kind, and two for the noises."""
-    seeds = tuple(range(settings.seed, settings.seed + settings.runs))
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
     calls = [
         gradients.of(
             Gradients(network, seeds[i : i + TOGETHER], settings.points, settings.lags),
@@ -136,9 +137,11 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     from skiplab.figures.gradient_noise import gradient_panels
     from skiplab.figures.shattering_palette import NOISE, network_colour
 
+    run = run_seeds(settings.seed, settings.runs)[0]
+
     def first(model: str, depth: int = 0, biases: float = 0.0) -> tuple[Any, Any]:
         rows = chosen(frame, model, "gradient", depth, biases)
-        rows = rows[rows["run"] == settings.seed]
+        rows = rows[rows["run"] == run]
         return rows["x"].to_numpy(), rows["value"].to_numpy()
 
     columns = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -67,7 +68,7 @@ def networks(settings: Settings) -> list[Network]:
 
 def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial for each kind and depth, deepest first, and one for each noise."""
-    seeds = tuple(range(settings.seed, settings.seed + settings.runs))
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
     size = (settings.points, settings.lags)
     calls = [
         gradients.of(Gradients(network, seeds, *size), f"{network.label}, {len(seeds)} networks")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Greater, Value
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -51,7 +52,7 @@ class Settings:
     @property
     def seeds(self) -> tuple[int, ...]:
         """One for each network of a kind."""
-        return tuple(range(self.seed, self.seed + self.runs))
+        return tuple(run_seeds(self.seed, self.runs))
 
 
 @dataclass(frozen=True)

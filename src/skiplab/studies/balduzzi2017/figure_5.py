@@ -8,6 +8,7 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.figures.shattering_palette import beta_words
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -58,7 +59,7 @@ def stage(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
             Gradients(
                 data,
                 model,
-                1000 * settings.seed + run,
+                seed,
                 settings.depths,
                 settings.gradients,
                 settings.filters,
@@ -71,7 +72,7 @@ def stage(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
             f"{data}, {model}, run {run}",
         )
         for data in settings.data
-        for run in range(settings.runs)
+        for run, seed in enumerate(run_seeds(settings.seed, settings.runs))
         for model in settings.models
     ]
 

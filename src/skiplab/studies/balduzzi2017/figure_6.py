@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -78,7 +79,7 @@ SMOKE = Settings(
 
 def train(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """The one stage: every model at every depth, the deepest first, so that no core waits for it at the end."""
-    seeds = range(1000 * settings.seed, 1000 * settings.seed + settings.runs)
+    seeds = run_seeds(settings.seed, settings.runs)
     groups = [
         tuple(seeds[start : start + settings.together]) for start in range(0, len(seeds), settings.together)
     ]

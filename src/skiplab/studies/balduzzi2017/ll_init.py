@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -182,7 +183,7 @@ def step(net: nn.Module, x: torch.Tensor, target: torch.Tensor) -> None:
 
 def networks(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial for every family and depth."""
-    seeds = tuple(range(settings.seed, settings.seed + settings.runs))
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
     sizes = {
         FULL: (settings.depths, settings.width, 1),
         CONV: (settings.depths, settings.filters, settings.side),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Value
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -142,8 +143,9 @@ def _to_draw(
 def trials(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial a law of the weights."""
     sizes = (settings.runs, settings.nets, settings.neurons, settings.points, settings.components)
+    first = run_seeds(settings.seed, settings.runs)[0]
     return [
-        gradients.of(Nets(law, *sizes, settings.inputs, settings.seed), f"{law}, {settings.runs} runs")
+        gradients.of(Nets(law, *sizes, settings.inputs, first), f"{law}, {settings.runs} runs")
         for law in LAWS
     ]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import at_least, require
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Equivalent, Exact, Value
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -58,21 +59,18 @@ class Settings:
 def trials(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial a model and depth, and one a size of the tiny nets; the long ones first."""
     _check(settings)
+    first = run_seeds(settings.seed, max(settings.runs, settings.gated_runs))[0]
     calls = []
     for L in sorted(settings.depths, reverse=True):
         for model in real_models(settings, L):
-            wanted = Real(
-                model.name, L, settings.runs, settings.nets, settings.width, settings.batch, settings.seed
-            )
+            wanted = Real(model.name, L, settings.runs, settings.nets, settings.width, settings.batch, first)
             calls.append(real.of(wanted, f"{model.name} nets, L = {L}"))
     for L in sorted(settings.gated_depths, reverse=True):
         for model in GATED:
             sizes = (settings.gated_runs, settings.gated_nets, settings.gated_width, settings.gated_samples)
-            calls.append(
-                gated.of(Gated(model.name, L, *sizes, settings.seed), f"{model.name} gates, L = {L}")
-            )
+            calls.append(gated.of(Gated(model.name, L, *sizes, first), f"{model.name} gates, L = {L}"))
     return calls + [
-        lemmas.of(Lemmas(layers, settings.cases, settings.seed), f"paths of {layers} layers")
+        lemmas.of(Lemmas(layers, settings.cases, first), f"paths of {layers} layers")
         for layers in settings.layers
     ]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -44,7 +45,7 @@ class Settings:
 
 def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name the trials, some networks of every kind in each."""
-    seeds = range(settings.seed, settings.seed + settings.runs)
+    seeds = run_seeds(settings.seed, settings.runs)
     names = ("inputs", "width", "depth", "outputs", "samples", "draws", "factor")
     size = {name: getattr(settings, name) for name in names}
     parts = [tuple(seeds[i : i + AT_ONCE]) for i in range(0, settings.runs, AT_ONCE)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -47,7 +48,7 @@ def skip_of(tau: float) -> str:
 
 def train(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """The one stage: note 4's matrices, and for every τ the deciding runs and the gain search."""
-    draws = tuple(range(settings.seed, settings.seed + settings.draws))
+    draws = tuple(run_seeds(settings.seed, settings.draws))
     calls = [
         note_4.matrices.of(note_4.Matrices(tau, draws, settings.width), f"τ = {tau:g}, {len(draws)} matrices")
         for tau in settings.taus
@@ -73,7 +74,11 @@ def table(_: Settings, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
     frame = pd.concat(tables, ignore_index=True)
     counts = {"seed": frame["seed"].fillna(frame["draw"]), "epoch": frame["epoch"], "layer": frame["layer"]}
-    counts = {name: column.fillna(0).astype("int32") for name, column in counts.items()}
+    # Seeds of another stream may need 64 bits.
+    counts = {
+        name: column.fillna(0).astype("int64" if name == "seed" else "int32")
+        for name, column in counts.items()
+    }
     words = ("network_id", "data", "model", "skip", "quantity")
     return frame.assign(**counts, **{name: frame[name].astype("category") for name in words})
 

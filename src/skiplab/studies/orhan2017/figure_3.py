@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -67,7 +68,7 @@ def probe(settings: Probe, bench: Bench) -> pd.DataFrame:
 
 def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name the one trial."""
-    seeds = tuple(range(settings.seed, settings.seed + settings.runs))
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
     return [probe.of(Probe(seeds, settings.depth), "connections of the four networks")]
 
 
@@ -111,7 +112,7 @@ def factor(architecture: str, after: int) -> float:
 
 def _counts(frame: pd.DataFrame, architecture: str, kind: str, settings: Settings) -> list[int]:
     rows = chosen(frame, architecture, kind)
-    seeds = range(settings.seed, settings.seed + settings.runs)
+    seeds = run_seeds(settings.seed, settings.runs)
     return [int((rows["draw"] == seed).sum()) for seed in seeds]
 
 
@@ -138,7 +139,7 @@ def _skips(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
         rows = chosen(frame, name, "skip")
         columns = ["before", "source", "after", "target"]
         wrong = []
-        for seed in range(settings.seed, settings.seed + settings.runs):
+        for seed in run_seeds(settings.seed, settings.runs):
             found = set(rows.loc[rows["draw"] == seed, columns].itertuples(index=False, name=None))
             wrong.append(len(found ^ expected))
         yield Evidence(name, [wrong], detail=f"{_counts(frame, name, 'skip', settings)[0]} skips")
@@ -184,7 +185,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Draw the networks from the connections found at the first activities."""
     from skiplab.figures.network_diagrams import network_panels
 
-    first = frame[frame["draw"] == settings.seed]
+    first = frame[frame["draw"] == run_seeds(settings.seed, settings.runs)[0]]
 
     def edges(architecture: str, kind: str) -> list[tuple[int, int, int, int]]:
         rows = chosen(first, architecture, kind)

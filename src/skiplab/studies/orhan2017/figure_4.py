@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater, Value
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -35,16 +36,16 @@ def targets(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
     return [
         landscape.of(
             Target(
-                seed=settings.seed + run,
+                seed=seed,
                 depth=settings.depth,
                 points=settings.points,
                 weights=settings.weights,
                 biases=settings.biases,
                 tolerance=settings.tolerance,
             ),
-            label=f"target {settings.seed + run}",
+            label=f"target {seed}",
         )
-        for run in range(settings.runs)
+        for seed in run_seeds(settings.seed, settings.runs)
     ]
 
 

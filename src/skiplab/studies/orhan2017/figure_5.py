@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -48,7 +49,7 @@ class Settings:
 
 def flows(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name the trials: descents, agreement with the ODE, the two terms, the singular sets."""
-    seeds = tuple(range(settings.seed, settings.seed + settings.runs))
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
     runs = Descents(
         seeds, settings.rate_a, settings.rate_b, settings.noise, settings.within, most=settings.most
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -53,7 +54,7 @@ def _judged(settings: Settings) -> Contest:
 
 def flows(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name the trials: saddles, real networks, and races of ten layers and of three for every ten runs."""
-    seeds = tuple(range(settings.seed, settings.seed + settings.runs))
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
     calls = [
         saddles.of(Saddles(seeds, settings.points), label="saddles"),
         matrices.of(Matrices(seeds, layers=settings.layers - 1), label="gradients of real networks"),

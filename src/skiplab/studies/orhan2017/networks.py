@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from skiplab.checks import require
+from skiplab.randomness import PLACES, SEEDS_PER_STREAM, run_seeds
 from skiplab.reproduction.trial import Bench, Call, trial
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from skiplab.ensembles import Ensemble
 
 SQRT2 = 2**0.5
-# Search seeds are kept apart from the seeds that decide a verdict.
-SEARCH_SEEDS = 500
-STREAM = 1_000_000  # seeds between two seeds of a study
 
 
 @dataclass(frozen=True)
@@ -348,19 +345,17 @@ def label(settings: Networks, what: str = "") -> str:
 
 def final_seeds(seed: int, runs: int) -> range:
     """Seeds of the runs that decide a verdict."""
-    most = f"runs is {runs}, but seeds from {SEARCH_SEEDS} on belong to the searches; ask for fewer."
-    require(runs <= SEARCH_SEEDS, most)
-    return range(STREAM * seed, STREAM * seed + runs)
+    return run_seeds(seed, runs, role="decide")
 
 
 def search_seeds(seed: int, runs: int) -> range:
     """Seeds of the runs that only choose gains and strengths."""
-    return range(STREAM * seed + SEARCH_SEEDS, STREAM * seed + SEARCH_SEEDS + runs)
+    return run_seeds(seed, runs, role="search")
 
 
 def is_search(seeds: pd.Series) -> pd.Series:
     """Whether networks belong to a search, by their seeds."""
-    return seeds % STREAM >= SEARCH_SEEDS
+    return seeds % SEEDS_PER_STREAM >= PLACES["search"].start
 
 
 def last_accuracy(frame: pd.DataFrame) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -131,7 +132,7 @@ def _spectra(tau: float, factor: torch.Tensor, skip: torch.Tensor) -> dict[str, 
 
 def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial a τ."""
-    seeds = tuple(range(settings.seed, settings.seed + settings.runs))
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
     return [
         matrices.of(Matrices(tau, seeds, settings.width), f"τ = {tau:g}, {len(seeds)} matrices")
         for tau in settings.taus

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Exact
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -39,7 +40,7 @@ class Settings:
 
 def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial for every note and ten networks."""
-    seeds = range(settings.seed, settings.seed + settings.runs)
+    seeds = run_seeds(settings.seed, settings.runs)
     calls = []
     for i in range(0, settings.runs, 10):
         some = tuple(seeds[i : i + 10])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -139,7 +140,7 @@ def classes(settings: Classes, bench: Bench) -> pd.DataFrame:
 
 def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial for every fifty networks, and one for the classes."""
-    seeds = range(settings.seed, settings.seed + settings.runs)
+    seeds = run_seeds(settings.seed, settings.runs)
     size = {name: getattr(settings, name) for name in ("units", "ends", "steps")}
     calls = [
         recurrent.of(
@@ -232,7 +233,8 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Draw outputs over time, changes of the outputs, and the share of permutations left."""
     from skiplab.figures.recurrent_symmetries import recurrent_panels
 
-    first = frame[(frame["quantity"] == "trace") & (frame["draw"] == settings.seed)]
+    seed = run_seeds(settings.seed, settings.runs)[0]
+    first = frame[(frame["quantity"] == "trace") & (frame["draw"] == seed)]
     first = first[(first["activation"] == "ReLU") & (first["matrix"] == MATRICES[0])]
     traces = {
         str(way): part.sort_values("x")["value"].to_numpy() for way, part in first.groupby("way", sort=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -96,7 +97,7 @@ def layers(settings: Layers, bench: Bench) -> pd.DataFrame:
 
 def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name a trial for every ten layers."""
-    seeds = range(settings.seed, settings.seed + settings.runs)
+    seeds = run_seeds(settings.seed, settings.runs)
     size = {name: getattr(settings, name) for name in ("units", "samples", "reach", "steps")}
     return [
         layers.of(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -43,7 +44,7 @@ class Settings:
 
 def flows(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
     """Name the trials: agreement and portrait for every five runs, and one each for stability and the toy."""
-    seeds = tuple(range(settings.seed, settings.seed + settings.runs))
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
     calls = []
     for i in range(0, len(seeds), 5):
         five = seeds[i : i + 5]
@@ -125,7 +126,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
         rows = frame[(frame["part"] == part) & (frame["quantity"] == quantity) & (frame["run"] == run)]
         return float(rows["value"].iloc[0])
 
-    first = settings.seed
+    first = run_seeds(settings.seed, settings.runs)[0]
     errors = frame[(frame["part"] == "agreement") & (frame["quantity"] == "z rate")]
     medians = (
         errors.assign(value=errors["value"].abs()).groupby(["condition", "z", "u", "ratio"])["value"].median()
