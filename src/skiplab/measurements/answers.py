@@ -12,6 +12,7 @@ from skiplab.checks import Refused
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, target_of
 from skiplab.subjects.failures import described
+from skiplab.subjects.hooks import visited
 from skiplab.subjects.subject import call_on_input, first_tensor
 
 Answers = dict[str, Tensor]  # "output" (E, B, …) and "loss" (E,), as far as there are any
@@ -24,17 +25,14 @@ def answers(subject: Subject, batch: Batch) -> Answers:
     def run(model: nn.Module) -> Answers:
         seen: Answers = {}
 
-        def note(_: nn.Module, __: Any, output: Any) -> None:
+        def note(_: nn.Module, __: Any, ___: Any, output: Any) -> None:
             tensor = first_tensor(output)
             if "output" not in seen and tensor is not None:
                 seen["output"] = tensor.clone()
 
         # On the borrowed module for this call alone: a loss of the user's own does not hand the output over.
-        handle = model.register_forward_hook(note)
-        try:
+        with visited(after=[(model, note)]):
             loss = subject.loss_of(model, batch) if has_loss else call_on_input(model, batch)
-        finally:
-            handle.remove()
         if has_loss:
             return {**seen, "loss": loss}
         if not seen:

@@ -13,9 +13,9 @@ user's; ``InstanceNorm`` is left in evaluation mode, since its statistics are a 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from skiplab.checks import Refused, one_of, require
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size
+from skiplab.subjects.hooks import first_argument, visited
 from skiplab.subjects.subject import call_on_input
 from skiplab.torch_private import is_batch_norm, is_instance_norm
 
@@ -79,8 +80,7 @@ def normalisation_layers(module: nn.Module) -> dict[str, nn.Module]:
     return found
 
 
-@contextlib.contextmanager
-def _held(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> Iterator[None]:
+def _held(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> AbstractContextManager[None]:
     """Have each layer use the mean and variance of what it takes, and note them under the names of the buffers."""
 
     def hook_for(name: str) -> Callable[[nn.Module, Any, Any], None]:
@@ -91,7 +91,7 @@ def _held(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> Iterator[No
                 f"layer {name!r} is called more than once on this batch, with other statistics each time; "
                 'give each call its own layer or use statistics="running".',
             )
-            x = next(value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+            x = first_argument(args, kwargs)
             for buffer, value in _statistics(name, layer, x).items():
                 found[prefix + buffer] = value
                 # Into the clone that map_models has put in the buffer's place.
@@ -99,14 +99,7 @@ def _held(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> Iterator[No
 
         return hook
 
-    handles = []
-    try:
-        for name, layer in layers.items():
-            handles.append(layer.register_forward_pre_hook(hook_for(name), with_kwargs=True))
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+    return visited(before=[(layer, hook_for(name)) for name, layer in layers.items()])
 
 
 def _statistics(name: str, layer: nn.Module, x: Tensor) -> dict[str, Tensor]:

@@ -6,7 +6,6 @@ Members of an ensemble may be changed in different layers at once.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from skiplab.architectures.initialisers import WEIGHTED
 from skiplab.checks import Refused, require
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
+from skiplab.subjects.hooks import visited
 from skiplab.subjects.subject import call_on_input
-from skiplab.subjects.wiring import WEIGHT_LAYERS, Wiring, units_of, weight_layers
+from skiplab.subjects.wiring import Wiring, units_of, weight_layers
 
 
 @dataclass(frozen=True)
@@ -146,9 +147,7 @@ def companions(subject: Subject, batch: Batch) -> dict[str, list[str]]:
 
     def run(model: nn.Module) -> Tensor:
         order.clear()
-        with contextlib.ExitStack() as stack:
-            for name, part in parts.items():
-                stack.callback(part.register_forward_hook(hook_for(name)).remove)
+        with visited(after=[(part, hook_for(name)) for name, part in parts.items()]):
             if subject.loss_fn is None:
                 call_on_input(model, batch)
             else:
@@ -161,7 +160,7 @@ def companions(subject: Subject, batch: Batch) -> dict[str, list[str]]:
     layer, units = "", 0
     for name in order:
         part = parts[name]
-        if isinstance(part, WEIGHT_LAYERS):
+        if isinstance(part, WEIGHTED):
             # Only its first call counts, as in the wiring.
             layer, units = ("", 0) if name in found else (name, units_of(part))
             found.setdefault(name, [])

@@ -2,8 +2,9 @@
 
 A unit is a feature of a Linear layer or a channel of a convolution. Pooling carries channels, since it mixes pixels
 of one channel only. Flattening does, since the pixels of channel c come before those of channel c + 1. So does 0.5·x.
-A sum of two layers, a slice, x·x or a truncation does not, and neither does anything that is not listed here. Layers
-that make new units (Linear, convolution) and those with numbers for each unit (BatchNorm) are the caller's business.
+A sum of two layers, a slice, x·x or a truncation does not, and neither does anything that ``subjects.operations``
+does not list. Layers that make new units (Linear, convolution) and those with numbers for each unit (BatchNorm) are
+the caller's business.
 
 Max pooling carries units, though it is not linear. Dropout does too, being the identity in evaluation mode; alpha
 dropout is not here: in training it also shifts what it keeps, which no mirrored weights take back.
@@ -11,40 +12,24 @@ dropout is not here: in training it also shifts what it keeps, which no mirrored
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
 from torch import fx, nn
-from torch.nn import functional as F
+
+from skiplab.subjects import operations
 
 Parts: TypeAlias = Mapping[str, nn.Module]
 
-# Modules and functions that move a window over the last n axes, with that n.
-_WINDOWS: dict[Any, int] = {
-    **{
-        getattr(nn, f"{kind}{n}d"): n
-        for kind in ("AvgPool", "MaxPool", "AdaptiveAvgPool", "AdaptiveMaxPool", "ZeroPad")
-        for n in (1, 2, 3)
-    },
-    **{
-        getattr(F, f"{kind}_pool{n}d"): n
-        for kind in ("avg", "max", "adaptive_avg", "adaptive_max")
-        for n in (1, 2, 3)
-    },
-}
-_RESIZING = {nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d, F.interpolate}
+# The number of axes, the last ones, over which a window moves.
+_WINDOWS: dict[Any, int] = {kind: n for n, each in operations.WINDOWS.items() for kind in each.kinds}
 # What does the same to every entry, wherever the units lie.
-_ENTRYWISE = {
-    *(nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d),
-    *(F.dropout, F.dropout1d, F.dropout2d, F.dropout3d),
-    *("contiguous", "clone", "float", "double"),
-}
-_DIVISIONS = {operator.truediv, torch.div, "div"}
-SCALINGS = {operator.mul, torch.mul, "mul", *_DIVISIONS}
-_VIEWS = {"view", "reshape", torch.reshape}
+_ENTRYWISE = operations.COPIES.kinds | operations.DROPOUTS.kinds
+_DIVISIONS = operations.DIVISIONS.kinds
+SCALINGS = operations.PRODUCTS.kinds | _DIVISIONS
+_VIEWS = operations.VIEWS.kinds
 
 
 @dataclass(frozen=True)
@@ -75,14 +60,14 @@ def carried(node: fx.Node, source: fx.Node, units: Units, parts: Parts) -> Units
         return None
     if kind in _WINDOWS:
         return units if units.axis < -_WINDOWS[kind] else None
-    if kind in _RESIZING:  # all axes behind the second, so features would be mixed
+    if kind in operations.RESIZINGS.kinds:  # all axes behind the second, so features would be mixed
         return units if units.axis < -1 else None
     if kind == "to":  # whole numbers would truncate
         types = [each for each in (*node.args, *node.kwargs.values()) if isinstance(each, torch.dtype)]
         return units if all(each.is_floating_point for each in types) else None
-    if kind in (torch.flatten, "flatten"):
+    if kind in operations.FLATTENINGS.kinds:
         return _flattened(units, _argument(node, 1, "start_dim", 0), _argument(node, 2, "end_dim", -1))
-    if kind in (torch.mean, "mean"):
+    if kind in operations.MEANS.kinds:
         return _averaged(units, _argument(node, 1, "dim", None), bool(_argument(node, 2, "keepdim", False)))
     if kind in _VIEWS:
         return _viewed(units, _sizes(node))

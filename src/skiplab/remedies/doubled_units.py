@@ -19,7 +19,6 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, field
 
-import torch
 from torch import fx, nn
 
 from skiplab.architectures.activations import CReLU
@@ -28,12 +27,12 @@ from skiplab.architectures.rescaled import MeanCentring
 from skiplab.checks import Refused, require
 from skiplab.remedies.carried_units import SCALINGS, Parts, Units, carried, written_size
 from skiplab.remedies.tracing import is_relu, name_of
+from skiplab.subjects import operations
 
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d
 Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 _NORM_AXES = {nn.BatchNorm1d: (-1, -2), nn.BatchNorm2d: (-3,), nn.BatchNorm3d: (-4,)}
-_SUMS = {operator.add, operator.sub, operator.iadd, torch.add, torch.sub, "add", "sub", "add_"}
 
 
 @dataclass
@@ -99,7 +98,7 @@ def _given(node: fx.Node, source: fx.Node | None, known: dict[fx.Node, Units], p
         return None
     # Before a rectifier units need not be carried one by one: a sum of layers has the units of each of them.
     same = is_relu(node, parts) or isinstance(part, BatchNorm | MeanCentring | nn.PReLU)
-    summed = node.op != "call_module" and node.target in _SUMS | SCALINGS
+    summed = node.op != "call_module" and node.target in operations.SUMS.kinds | SCALINGS
     return known[source] if same or summed else carried(node, source, known[source], parts)
 
 

@@ -18,6 +18,7 @@ from skiplab.architectures import expected
 from skiplab.architectures.activations import CReLU
 from skiplab.architectures.rescaled import MeanCentring
 from skiplab.checks import Refused
+from skiplab.subjects.operations import DROPOUTS, RELU
 
 # Checks of an input's shape have nothing to follow while the input is a symbol.
 _CHECKS = tuple(
@@ -25,13 +26,8 @@ _CHECKS = tuple(
     for value in vars(expected).values()
     if callable(value) and getattr(value, "__module__", "") == expected.__name__
 )
-_FUNCTIONS = (F.relu, torch.relu, F.relu_, torch.relu_)
-_METHODS = ("relu", "relu_")
 _DROPOUTS: dict[Any, type[nn.Module]] = {
-    F.dropout: nn.Dropout,
-    F.dropout1d: nn.Dropout1d,
-    F.dropout2d: nn.Dropout2d,
-    F.dropout3d: nn.Dropout3d,
+    **dict(zip(DROPOUTS.functions, DROPOUTS.modules, strict=True)),
     F.alpha_dropout: nn.AlphaDropout,
 }
 
@@ -84,8 +80,8 @@ def is_relu(node: fx.Node, parts: Mapping[str, nn.Module]) -> bool:
     if node.op == "call_module":
         return type(parts[str(node.target)]) is nn.ReLU
     if node.op == "call_function":
-        return node.target in _FUNCTIONS
-    return node.op == "call_method" and node.target in _METHODS
+        return node.target in RELU.functions
+    return node.op == "call_method" and node.target in RELU.methods
 
 
 def rectifies_inside(part: nn.Module) -> bool:
@@ -93,7 +89,8 @@ def rectifies_inside(part: nn.Module) -> bool:
     if isinstance(part, nn.RNNBase):
         return part.mode == "RNN_RELU"
     return getattr(part, "nonlinearity", None) == "relu" or any(
-        type(inner) is nn.ReLU or getattr(inner, "activation", None) in _FUNCTIONS for inner in part.modules()
+        type(inner) is nn.ReLU or getattr(inner, "activation", None) in RELU.functions
+        for inner in part.modules()
     )
 
 

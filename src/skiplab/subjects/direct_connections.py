@@ -17,6 +17,7 @@ from torch.func import functional_call
 
 from skiplab.checks import require
 from skiplab.subjects.blocks import block_names
+from skiplab.subjects.hooks import visited
 
 WEIGHT, SKIP, SILENT = "weight", "skip", "left when silent"
 Effects = dict[tuple[int, int], Tensor]
@@ -50,18 +51,14 @@ def direct_effects(net: nn.Module, activities: Sequence[Tensor], weight: float) 
     held = [x.detach()[None].clone().requires_grad_() for x in activities]
     noted: list[Tensor] = []
 
-    def hold(_: nn.Module, __: object, output: Tensor) -> Tensor:
+    def hold(_: nn.Module, __: object, ___: object, output: Tensor) -> Tensor:
         noted.append(output)
         return held[len(noted)]
 
     parts = dict(net.named_modules())
-    handles = [parts[name].register_forward_hook(hold) for name in names]
     weights = {name: torch.full_like(tensor, weight) for name, tensor in net.named_parameters()}
-    try:
+    with visited(after=[(parts[name], hold) for name in names]):
         noted.append(functional_call(net, weights, held[0]))
-    finally:
-        for handle in handles:
-            handle.remove()
     effects: Effects = {}
     for after, output in enumerate(noted, start=2):
         earlier = held[: after - 1]

@@ -23,6 +23,7 @@ from skiplab.ensembles.ensemble import Ensemble, map_members
 from skiplab.subjects.batches import LABEL_KEYS, Batch, outside_inference_mode, target_of
 from skiplab.subjects.blocks import block_names, layer_names
 from skiplab.subjects.failures import PLAIN, refuse_criterion, refuse_forward
+from skiplab.subjects.hooks import After, Before, first_argument, visited, with_first_tensor
 from skiplab.torch_private import saved_tensors_are_hooked, tree_map_only
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -286,24 +287,26 @@ class Subject:
         """
         modes = {part: part.training for part in self.module.modules()}
         calls: dict[str, int] = {}
-        handles: list[Any] = []
 
         def seen(name: str, tensor: Tensor) -> Tensor:
             calls[name] = calls.get(name, 0) + 1
             assert visit is not None
             return visit(name if calls[name] == 1 else f"{name}#{calls[name]}", tensor)
 
-        def hooked(name: str, part: nn.Module) -> Any:
-            if name in inputs_of:
+        def input_of(name: str) -> Before:
+            def before(_: nn.Module, args: Any, kwargs: Any) -> None:
+                seen(name, first_argument(args, kwargs))
 
-                def before(_: nn.Module, args: Any, kwargs: Any) -> None:
-                    seen(name, next(x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)))
+            return before
 
-                return part.register_forward_pre_hook(before, with_kwargs=True)
-            return part.register_forward_hook(
-                lambda _, __, output: _on_first_tensor(name, output, lambda tensor: seen(name, tensor))
+        def output_of(name: str) -> After:
+            return lambda _, __, ___, output: with_first_tensor(
+                name, output, lambda tensor: seen(name, tensor)
             )
 
+        parts = dict(self.module.named_modules())
+        before = [(parts[name], input_of(name)) for name in names if name in inputs_of]
+        after = [(parts[name], output_of(name)) for name in names if name not in inputs_of]
         devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
             # Dropout in training mode: fixed, and the caller's stream untouched. torch.manual_seed would also
@@ -313,16 +316,13 @@ class Subject:
                 with torch.cuda.device(device):
                     torch.cuda.manual_seed(0)
             try:
-                parts = dict(self.module.named_modules())
-                handles += [hooked(name, parts[name]) for name in names]
                 for part in modes:
                     part.training = self.train_mode
-                yield calls.clear
+                with visited(before=before, after=after):
+                    yield calls.clear
             finally:
                 for part, mode in modes.items():
                     part.training = mode
-                for handle in handles:
-                    handle.remove()
 
     @property
     def device(self) -> torch.device:
@@ -398,12 +398,3 @@ def _refuse_without_values(module: nn.Module) -> None:
             not tensor.is_meta,
             f"{name!r} is on the meta device, without values; load some first, say with to_empty.",
         )
-
-
-def _on_first_tensor(name: str, output: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(output, Tensor):
-        return change(output)
-    if isinstance(output, tuple) and output and isinstance(output[0], Tensor):
-        parts = (change(output[0]), *output[1:])
-        return type(output)(*parts) if hasattr(output, "_fields") else parts
-    raise Refused(f"layer {name!r} returns a {type(output).__name__}, not a tensor; choose another layer.")

@@ -1,11 +1,10 @@
 """Which layer reads which units: found by running the network once and following its computation graph.
 
-A weight layer is a ``Linear`` or a convolution. Its units are its output features or channels. Layer B reads
-the units of layer A if B's input comes from A's output through operations that keep units apart:
-activations, normalisation, dropout, pooling, flattening, sums with skips. Where a sum joins several layers of
-one chain, as in a residual network, the last of them is the one read: what B sees there is *its* layer's
-response x_l = f(W x_{l−1}) + x_{l−1}. Anything else (a transpose, attention, a product with a fixed matrix)
-ends the search, and the layer's readers are then unknown.
+A weight layer is a ``Linear`` or a convolution. Its units are its output features or channels. Layer B reads the
+units of layer A if B's input comes from A's output through operations that keep units apart (``operations``), such as
+activations, pooling and sums with skips. Where a sum joins several layers of one chain, as in a residual network, the
+last of them is the one read: what B sees there is *its* layer's response x_l = f(W x_{l−1}) + x_{l−1}. Anything else
+(a transpose, attention, a product with a fixed matrix) ends the search, and the layer's readers are then unknown.
 
 The functions here share Subject's private ways of calling a network: they belong to the same room.
 """
@@ -13,31 +12,24 @@ The functions here share Subject's private ways of calling a network: they belon
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from skiplab.architectures.initialisers import WEIGHTED
+from skiplab.subjects.hooks import first_argument, visited
+from skiplab.subjects.operations import keeps_units_apart
 from skiplab.subjects.subject import Batch, Subject, call_on_input
 
 WeightLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
-WEIGHT_LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
-
-# Nodes of autograd's graph that keep units apart, by the beginning of their names.
-_KEEP_UNITS = re.compile(
-    "Abs|Add|Adaptive(Avg|Max)Pool|Alias|AvgPool|BackwardHookFunction|Celu|Clamp|Clone|Cos|Div|Elu|Exp|Gelu|Hard"
-    "|LeakyRelu|LogSigmoid|MaxPool|Mean|Mish|Mul|(Native|Cudnn|Miopen)(BatchNorm|Dropout|GroupNorm|LayerNorm)|Neg|Pow"
-    "|Prelu|Relu|_?Reshape|Rrelu|Selu|Sigmoid|Silu|Sin|Soft(plus|shrink)|Squeeze|Sub|Tanh|Threshold|ToCopy"
-    "|UnsafeView|Unsqueeze|View"
-)
 
 
 def weight_layers(module: nn.Module) -> dict[str, WeightLayer]:
     """The Linear and convolution layers of a network by name."""
-    return {name: part for name, part in module.named_modules() if isinstance(part, WEIGHT_LAYERS)}
+    return {name: part for name, part in module.named_modules() if isinstance(part, WEIGHTED)}
 
 
 @dataclass(frozen=True)
@@ -76,21 +68,15 @@ def wiring(subject: Subject, batch: Batch) -> Wiring:
     def hook_for(name: str) -> Callable[..., None]:
         def hook(_: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
             if name not in inputs and isinstance(output, Tensor):
-                inputs[name] = _first_tensor(args, kwargs).grad_fn
+                inputs[name] = first_argument(args, kwargs).grad_fn
                 outputs[output.grad_fn] = name
 
         return hook
 
     def run(model: nn.Module) -> Tensor:
         # The hooks are on the borrowed module for this call alone.
-        handles = [
-            part.register_forward_hook(hook_for(name), with_kwargs=True) for name, part in parts.items()
-        ]
-        try:
+        with visited(after=[(part, hook_for(name)) for name, part in parts.items()]):
             _forward(subject, model, batch)
-        finally:
-            for handle in handles:
-                handle.remove()
         return torch.zeros(())
 
     lone = _first_member(subject)
@@ -119,21 +105,18 @@ def signals(subject: Subject, batch: Batch, taps: Iterable[tuple[str, str]]) -> 
             # Before the call for inputs and after it for outputs, and cloned: the layer after may work in place.
             tap = (name, "output" if output else "input")
             if tap in wanted and tap not in seen:
-                seen[tap] = (output[0] if output else _first_tensor(args, kwargs)).clone()
+                seen[tap] = (output[0] if output else first_argument(args, kwargs)).clone()
 
         return hook
 
     def run(model: nn.Module) -> dict[tuple[str, str], Tensor]:
         seen.clear()
-        handles = []
-        try:
-            for name, side in wanted:
-                register = "register_forward_pre_hook" if side == "input" else "register_forward_hook"
-                handles.append(getattr(parts[name], register)(hook_for(name), with_kwargs=True))
+        before, after = (
+            [(parts[name], hook_for(name)) for name, side in wanted if side == which]
+            for which in ("input", "output")
+        )
+        with visited(before=before, after=after):
             _forward(subject, model, batch)
-        finally:
-            for handle in handles:
-                handle.remove()
         return dict(seen)
 
     with subject.borrowed(), torch.no_grad():
@@ -161,14 +144,10 @@ def _first_member(subject: Subject) -> Subject:
     )
 
 
-def _first_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
-    return next(value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
-
-
 def _sources(start: Any, outputs: Mapping[Any, str]) -> set[str]:
     """The nearest layers above a node, through nodes that keep units apart."""
     found: set[str] = set()
-    for node in _walk(start, lambda node: node not in outputs and _KEEP_UNITS.match(node.name()) is not None):
+    for node in _walk(start, lambda node: node not in outputs and keeps_units_apart(node.name())):
         if node in outputs:
             found.add(outputs[node])
     return found

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from skiplab.curvature.sweeps import bilinear_rules as bilinear
 from skiplab.curvature.sweeps import forward_rules as rules
 from skiplab.curvature.sweeps.forward_rules import Rule
-from skiplab.subjects import Subject
+from skiplab.subjects import Subject, operations
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import call_on_input
 from skiplab.torch_private import tree_flatten, tree_leaves, tree_unflatten
@@ -284,9 +284,9 @@ RECORDERS: dict[str, Callable[..., int]] = {
     "linear": _linear,
     "conv2d": _conv2d,
     "batch_norm": _batch_norm,
-    **dict.fromkeys(("dropout", "dropout1d", "dropout2d", "dropout3d"), _dropout),
+    **dict.fromkeys(operations.DROPOUTS.names, _dropout),
     "leaky_relu": _leaky_relu,
-    **dict.fromkeys(("relu", "relu_"), _elementwise(rules.relu, False)),
+    **dict.fromkeys(operations.RELU.names, _elementwise(rules.relu, False)),
     **dict.fromkeys(("tanh", "tanh_"), _elementwise(rules.tanh, True)),
     **dict.fromkeys(("sigmoid", "sigmoid_"), _elementwise(rules.sigmoid, True)),
     **dict.fromkeys(("add", "add_", "__radd__"), _sum(1)),
@@ -296,7 +296,7 @@ RECORDERS: dict[str, Callable[..., int]] = {
     **dict.fromkeys(("div", "div_", "true_divide"), _div),
     "neg": _neg,
     **dict.fromkeys(("clone", "contiguous"), _same),
-    **dict.fromkeys(("view", "reshape"), _reshape),
+    **dict.fromkeys(operations.VIEWS.names, _reshape),
     "expand_as": _expand_as,
     "__getitem__": _getitem,
     **dict.fromkeys(

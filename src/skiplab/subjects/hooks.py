@@ -1,0 +1,52 @@
+"""Looking inside a network while it runs: functions called before and after its parts.
+
+This is the one place where hooks are registered. They are on a network that is not ours, so they live inside a
+``with`` and are gone after it, also where the network, a visitor or the registration itself fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from torch import Tensor, nn
+
+from skiplab.checks import Refused
+
+# What is called before a part: visit(part, args, kwargs); what it returns other than None replaces both.
+Before: TypeAlias = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
+# What is called after a part: visit(part, args, kwargs, output); what it returns other than None is the output.
+After: TypeAlias = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], Any]
+
+
+@contextlib.contextmanager
+def visited(
+    *, before: Iterable[tuple[nn.Module, Before]] = (), after: Iterable[tuple[nn.Module, After]] = ()
+) -> Iterator[None]:
+    """Have functions called before and after parts of a network, as long as this lasts.
+
+    >>> with visited(after=[(net.body, lambda part, args, kwargs, output: seen.append(output))]):
+    ...     net(x)
+    """
+    with contextlib.ExitStack() as stack:
+        for part, first in before:
+            stack.callback(part.register_forward_pre_hook(first, with_kwargs=True).remove)
+        for part, then in after:
+            stack.callback(part.register_forward_hook(then, with_kwargs=True).remove)
+        yield
+
+
+def first_argument(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+    """The first tensor that a part is called with."""
+    return next(value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+
+
+def with_first_tensor(name: str, output: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """What a layer returned with its tensor, or the first of a tuple, changed."""
+    if isinstance(output, Tensor):
+        return change(output)
+    if isinstance(output, tuple) and output and isinstance(output[0], Tensor):
+        parts = (change(output[0]), *output[1:])
+        return type(output)(*parts) if hasattr(output, "_fields") else parts
+    raise Refused(f"layer {name!r} returns a {type(output).__name__}, not a tensor; choose another layer.")
