@@ -68,13 +68,13 @@ def work(settings: Draw, bench: Bench) -> pd.DataFrame:
     return pd.DataFrame({"seed": settings.seed, "value": values.tolist()})
 
 
-@trial(version=1)
+@trial("counted/draw", version=1)
 def draw(settings: Draw, bench: Bench) -> pd.DataFrame:
     """A trial without data."""
     return work(settings, bench)
 
 
-@trial(version=1)
+@trial("counted/draw-from", version=1)
 def draw_from(settings: DrawFrom, bench: Bench) -> pd.DataFrame:
     """A trial on a data set."""
     return work(settings, bench).assign(data=settings.data)

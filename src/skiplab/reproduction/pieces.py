@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import shutil
 import stat
 import tempfile
 from bisect import bisect_right
@@ -122,7 +121,7 @@ def _exchange(new: list[Path], file: Path) -> None:
                 move(target, source)
         kept.rmdir()
         raise
-    shutil.rmtree(kept, ignore_errors=True)
+    remove(kept)
 
 
 class Pieces:

@@ -1,9 +1,9 @@
-"""A trial: a function with a version, called with frozen settings.
+"""A trial: a function with a name and a version, called with frozen settings.
 
-Its key is the hash of (function, version, settings, data), not of the study that asked for it, so a
-trial that several studies name runs once. Settings at their default are left out of the key: a new
-field with a neutral default therefore keeps old results valid. Changing what a default *means* needs a
-new version.
+Its key is the hash of (name, version, settings, data), not of the study that asked for it, so a trial that several
+studies name runs once. The name is written down, never derived from a module: code can move and results stay.
+Settings at their default are left out of the key: a new field with a neutral default therefore keeps old results
+valid. Changing what a default *means* needs a new version.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import dataclasses
 import hashlib
 import importlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from skiplab.checks import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,37 +34,45 @@ class Bench:
     tell: Callable[[float, str], None] = lambda done, text: None
 
 
-_KNOWN: dict[str, int] = {}
+_KNOWN: dict[str, Trial] = {}
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def versions_at_hand() -> dict[str, int]:
     """The current version of every trial that has been declared, by name."""
-    return dict(_KNOWN)
+    return {name: known.version for name, known in _KNOWN.items()}
 
 
 class Trial:
-    """A versioned function ``function(settings, bench) -> DataFrame``; made by ``@trial``."""
+    """A named, versioned function ``function(settings, bench) -> DataFrame``; made by ``@trial``."""
 
-    def __init__(self, function: Callable[[Any, Bench], pd.DataFrame], version: int) -> None:
+    def __init__(self, function: Callable[[Any, Bench], pd.DataFrame], name: str, version: int) -> None:
+        require(
+            NAME.fullmatch(name) is not None, f"{name!r} is no name of a trial; write 'paper/what-it-does'."
+        )
         self.function = function
+        self.name = name
         self.version = version
-        self.module = function.__module__
-        self.attribute = function.__name__
+        self.home = (function.__module__, function.__name__)
         self.__doc__ = function.__doc__
-        _KNOWN[self.name] = version
+        other = _KNOWN.setdefault(name, self)
+        # A module imported twice, as notebooks do, declares its trials again.
+        require(
+            other.home == self.home, f"two trials are called {name!r}, in {other.home[0]} and {self.home[0]}."
+        )
+        _KNOWN[name] = self
 
-    @property
-    def name(self) -> str:
-        """Short stable name, e.g. ``orhan2017.networks.train``."""
-        return f"{self.module.removeprefix('skiplab.').removeprefix('studies.')}.{self.attribute}"
+    def of(self, settings: Any, label: str = "", *, stage: str = "") -> Call:
+        """Name this trial with its settings; nothing runs yet. ``stage`` says what its rows are for, if not the
+        study's stage that names it: "search" for runs that only choose."""
+        return Call(self, settings, label or self.home[1], stage)
 
-    def of(self, settings: Any, label: str = "") -> Call:
-        """Name this trial with its settings; nothing runs yet."""
-        return Call(self, settings, label or self.attribute)
+    def __repr__(self) -> str:
+        return f"<trial {self.name}, version {self.version}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers import the trial by name, so that they run the code they have on disk.
-        return _find, (self.module, self.attribute)
+        return _find, self.home
 
 
 def _find(module: str, attribute: str) -> Trial:
@@ -70,9 +81,9 @@ def _find(module: str, attribute: str) -> Trial:
     return found
 
 
-def trial(version: int) -> Callable[[Callable[[Any, Bench], pd.DataFrame]], Trial]:
+def trial(name: str, *, version: int) -> Callable[[Callable[[Any, Bench], pd.DataFrame]], Trial]:
     """Turn a function into a trial; raise the version when its numbers would move."""
-    return lambda function: Trial(function, version)
+    return lambda function: Trial(function, name, version)
 
 
 @dataclass(frozen=True)
@@ -82,9 +93,10 @@ class Call:
     trial: Trial
     settings: Any
     label: str = dataclasses.field(default="", compare=False)
+    stage: str = dataclasses.field(default="", compare=False)
 
     def key(self, fingerprint: Callable[[str], str]) -> str:
-        """Hash (function, version, settings, data); fingerprint maps a data name to its hash."""
+        """Hash (name, version, settings, data); fingerprint maps a data name to its hash."""
         settings = changed_settings(self.settings)
         data = getattr(self.settings, "data", None)
         parts = [self.trial.name, self.trial.version, settings, fingerprint(data) if data else None]

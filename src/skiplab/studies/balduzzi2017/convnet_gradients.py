@@ -43,7 +43,7 @@ class Gradients:
     clusters: int = 0
 
 
-@trial(version=1)
+@trial("balduzzi2017/convnet-gradients", version=1)
 def measure(settings: Gradients, bench: Bench) -> pd.DataFrame:
     """Effective rank and normalised mean norm of input gradients at initialisation, by depth and minibatch."""
     import pandas as pd

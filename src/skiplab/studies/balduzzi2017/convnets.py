@@ -66,7 +66,7 @@ class ThinNetworks:
     checkpoint_every: int | None = None
 
 
-@trial(version=1)
+@trial("balduzzi2017/train-convnets", version=1)
 def train(settings: ThinNetworks, bench: Bench) -> pd.DataFrame:
     """Train the members with Adam and the auto-scheduler; test them at the epochs asked for and at the end."""
     from skiplab.ensembles import Ensemble

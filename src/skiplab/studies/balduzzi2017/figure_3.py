@@ -65,7 +65,7 @@ class Patterns:
     layers: tuple[int, ...] = (1, 10, 50)
 
 
-@trial(version=1)
+@trial("balduzzi2017/activation-patterns", version=1)
 def patterns(settings: Patterns, bench: Bench) -> pd.DataFrame:
     """Measure which units are active for which points of the grid.
 

@@ -55,7 +55,7 @@ class Networks:
     random_norms: bool = False
 
 
-@trial(version=1)
+@trial("balduzzi2017/looks-linear-starts", version=1)
 def starts(settings: Networks, bench: Bench) -> pd.DataFrame:
     """Build each network with every start, in float64, and measure how linear it is.
 

@@ -121,7 +121,7 @@ class Gradients:
     lags: int = LAGS
 
 
-@trial(version=1)
+@trial("balduzzi2017/gradients-on-a-line", version=1)
 def gradients(settings: Gradients, bench: Bench) -> pd.DataFrame:
     """Measure df/dx on the grid: its autocorrelation ("acf", x the lag) in every network.
 
@@ -163,7 +163,7 @@ class Noise:
     means: int = 1_000
 
 
-@trial(version=1)
+@trial("balduzzi2017/noise", version=1)
 def noise(settings: Noise, bench: Bench) -> pd.DataFrame:
     """Draw noise, columns d and e of figure 1, and measure it as the gradients are.
 

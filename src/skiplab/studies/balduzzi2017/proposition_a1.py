@@ -52,7 +52,7 @@ class Nets:
     seed: int = 0
 
 
-@trial(version=1)
+@trial("balduzzi2017/one-layer-gradients", version=1)
 def gradients(settings: Nets, bench: Bench) -> pd.DataFrame:
     """Draw nets f(x) = w·ρ(x − b), and note the moments of f′ by run; s and t are fractions of active neurons.
 

@@ -32,7 +32,7 @@ class Gated:
     seed: int = 0
 
 
-@trial(version=1)
+@trial("balduzzi2017/independent-gates", version=1)
 def gated(settings: Gated, bench: Bench) -> pd.DataFrame:
     """Draw weights and gates, and note each run's mean of ∇_i², ∇_i ∇_j and ∇_i."""
     import torch
@@ -85,7 +85,7 @@ class Real:
     seed: int = 0
 
 
-@trial(version=1)
+@trial("balduzzi2017/real-networks", version=1)
 def real(settings: Real, bench: Bench) -> pd.DataFrame:
     """Build nets, and note each run's mean of ∇_i² and ∇_i ∇_j in their first layer."""
     import torch
@@ -151,7 +151,7 @@ class Lemmas:
     width: int = 2
 
 
-@trial(version=1)
+@trial("balduzzi2017/path-lemmas", version=1)
 def lemmas(settings: Lemmas, bench: Bench) -> pd.DataFrame:
     """Compare both sides of lemmas A1–A3, relative to the right side; a run is a random configuration."""
     from skiplab.randomness import numpy_generator

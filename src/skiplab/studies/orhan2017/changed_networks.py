@@ -43,7 +43,7 @@ class RandomNetworks:
     factor: float = 10.0
 
 
-@trial(version=1)
+@trial("orhan2017/changed-networks", version=1)
 def changed_networks(settings: RandomNetworks, bench: Bench) -> pd.DataFrame:
     """Permute and rescale random networks and compare outputs: one row a network, symmetry and change (``draw``).
 

@@ -43,7 +43,7 @@ class Probe:
     depth: int = 5
 
 
-@trial(version=1)
+@trial("orhan2017/toy-connections", version=1)
 def probe(settings: Probe, bench: Bench) -> pd.DataFrame:
     """Find every connection of the four networks, one row each; ``draw`` is the seed of the activities."""
     import dataclasses

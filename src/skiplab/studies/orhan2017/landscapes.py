@@ -28,7 +28,7 @@ class Target:
     tolerance: float = 1e-10
 
 
-@trial(version=1)
+@trial("orhan2017/binary-landscape", version=1)
 def landscape(settings: Target, bench: Bench) -> pd.DataFrame:
     """Evaluate every configuration of the four networks on one target and describe the landscapes.
 

@@ -114,7 +114,7 @@ def start(name: str, network: str, seed: int, noise: float) -> tuple[Any, Any]:
     return first + small[0], second + small[1]
 
 
-@trial(version=1)
+@trial("orhan2017/linear-descents", version=1)
 def descents(settings: Descents, bench: Bench) -> pd.DataFrame:
     """Steps of gradient descent until BᵀA is learned, with corrected and printed equations; NaN if never.
 
@@ -174,7 +174,7 @@ def _orientation(settings: Descents) -> list[Row]:
     return [("descent", settings.seeds[0], MODES, "both", "corrected", "apart", 0.0, apart)]
 
 
-@trial(version=1)
+@trial("orhan2017/linear-flow-agreement", version=1)
 def agreement(settings: Agreement, bench: Bench) -> pd.DataFrame:
     """Compare the flow of a and b with gradient descent on W₁ and W₂, its step extrapolated to zero.
 

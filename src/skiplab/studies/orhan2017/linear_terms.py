@@ -35,7 +35,7 @@ class Singular:
     times: int = 26
 
 
-@trial(version=1)
+@trial("orhan2017/linear-terms", version=1)
 def terms(settings: Terms, bench: Bench) -> pd.DataFrame:
     """The largest |cosine| between cooperation and competition: at zero weights and while learning."""
     import numpy as np
@@ -88,7 +88,7 @@ def _cosine(cooperation: tuple[Any, Any], competition: tuple[Any, Any]) -> float
     return worst
 
 
-@trial(version=1)
+@trial("orhan2017/linear-singular-sets", version=1)
 def singular_sets(settings: Singular, bench: Bench) -> pd.DataFrame:
     """How far the flow gets from each singular set when it starts on it, plain and residual.
 

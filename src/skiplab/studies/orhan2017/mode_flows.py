@@ -66,7 +66,7 @@ def _frame(rows: Iterable[Row]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=list(COLUMNS))
 
 
-@trial(version=1)
+@trial("orhan2017/mode-saddles", version=1)
 def saddles(settings: Saddles, bench: Bench) -> pd.DataFrame:
     """Find the saddles of two-strength modes by Newton's method, and how far they are from the printed places.
 
@@ -102,7 +102,7 @@ def saddles(settings: Saddles, bench: Bench) -> pd.DataFrame:
     return _frame(rows)
 
 
-@trial(version=1)
+@trial("orhan2017/mode-race", version=1)
 def race(settings: Race, bench: Bench) -> pd.DataFrame:
     """Time until |u/s − 1| ≤ within, from the same random strengths in every network.
 
@@ -147,7 +147,7 @@ def race(settings: Race, bench: Bench) -> pd.DataFrame:
     return _frame(rows)
 
 
-@trial(version=1)
+@trial("orhan2017/mode-matrices", version=1)
 def matrices(settings: Matrices, bench: Bench) -> pd.DataFrame:
     """Compare −∂E/∂W of real networks with eqs 21–23, mode by mode, relative to its largest element.
 

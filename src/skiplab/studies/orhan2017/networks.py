@@ -130,7 +130,7 @@ MODELS = {
 }
 
 
-@trial(version=1)
+@trial("orhan2017/train-networks", version=1)
 def train(settings: Networks, bench: Bench) -> pd.DataFrame:
     """Train the members and record accuracy each epoch and gradient norms at the epochs asked for."""
     trained = train_members(settings, bench)

@@ -39,7 +39,7 @@ class Matrices:
     width: int = 128
 
 
-@trial(version=1)
+@trial("orhan2017/tau-matrices", version=1)
 def matrices(settings: Matrices, bench: Bench) -> pd.DataFrame:
     """Draw T and O, build Σ, and measure it; one row a number, or a rank (x) of a spectrum.
 

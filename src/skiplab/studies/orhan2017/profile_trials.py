@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skiplab.ensembles import Ensemble
 
 
-@trial(version=1)
+@trial("orhan2017/train-and-rescale-profiles", version=1)
 def train_and_rescale(settings: Rescaled, bench: Bench) -> pd.DataFrame:
     """Train networks with bias profiles, then measure how much of the rescaling symmetry they have."""
     training = replace(bench, tell=lambda done, text: bench.tell(TRAINING_SHARE * done, text))
@@ -57,7 +57,7 @@ class Start:
     steps: int = 20
 
 
-@trial(version=1)
+@trial("orhan2017/constant-or-starting-biases", version=1)
 def constant_or_start(settings: Start, bench: Bench) -> pd.DataFrame:
     """Train in float64 on random data with constant biases, and with biases that start there; compare.
 

@@ -59,7 +59,7 @@ class Rescaled:
         return self.networks.data
 
 
-@trial(version=1)
+@trial("orhan2017/train-and-rescale", version=1)
 def train_and_rescale(settings: Rescaled, bench: Bench) -> pd.DataFrame:
     """Train the members, then measure how much of the rescaling symmetry they have."""
     training = replace(bench, tell=lambda done, text: bench.tell(TRAINING_SHARE * done, text))

@@ -59,7 +59,7 @@ class Classes:
     counted: int = 8
 
 
-@trial(version=1)
+@trial("orhan2017/recurrent-symmetries", version=1)
 def recurrent(settings: Networks, bench: Bench) -> pd.DataFrame:
     """Change each network in every way and compare outputs: ``change`` is the largest difference, relative.
 
@@ -108,7 +108,7 @@ def recurrent(settings: Networks, bench: Bench) -> pd.DataFrame:
     ).assign(part="networks")
 
 
-@trial(version=1)
+@trial("orhan2017/recurrent-classes", version=1)
 def classes(settings: Classes, bench: Bench) -> pd.DataFrame:
     """Compare K!(d!)^K with n! = (Kd)! in whole numbers for every n (draw) and K (x) with 1 < K < n.
 

@@ -114,7 +114,7 @@ class Table:
         return pd.DataFrame(self.rows, columns=list(COLUMNS))
 
 
-@trial(version=1)
+@trial("orhan2017/singular-multilayer", version=1)
 def multilayer(settings: Draws, bench: Bench) -> pd.DataFrame:
     """Note 1: equal incoming weights in the first of two hidden layers, at random targets and at an optimum.
 
@@ -154,7 +154,7 @@ def multilayer(settings: Draws, bench: Bench) -> pd.DataFrame:
     return table.frame()
 
 
-@trial(version=1)
+@trial("orhan2017/singular-three-layers", version=1)
 def three_layers(settings: Draws, bench: Bench) -> pd.DataFrame:
     """Note 2: linear networks at every point, plain and residual, for each shape.
 
@@ -198,7 +198,7 @@ def three_layers(settings: Draws, bench: Bench) -> pd.DataFrame:
     return table.frame()
 
 
-@trial(version=1)
+@trial("orhan2017/singular-reduced", version=1)
 def reduced(settings: Draws, bench: Bench) -> pd.DataFrame:
     """Note 3: one unit a layer, a_1 = a_2, for each u/s; x is u/s.
 

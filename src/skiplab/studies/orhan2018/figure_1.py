@@ -42,7 +42,7 @@ class Layers:
     steps: int = 21
 
 
-@trial(version=1)
+@trial("orhan2018/singular-layers", version=1)
 def layers(settings: Layers, bench: Bench) -> pd.DataFrame:
     """Build the four singular points for every seed, plain and with skips, and measure them exactly.
 

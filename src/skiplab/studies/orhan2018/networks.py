@@ -118,7 +118,7 @@ class Measured:
         return self.networks.data
 
 
-@trial(version=1)
+@trial("orhan2018/train-and-measure", version=1)
 def train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
     """Train, then measure the networks as they were at the epochs asked for."""
     try:

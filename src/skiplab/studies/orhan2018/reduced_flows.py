@@ -73,7 +73,7 @@ def _unit(seed: int, dimension: int) -> tuple[Any, float]:
     return way / (way @ way) ** 0.5 * draw.uniform(0.7, 1.5), float(draw.uniform(0.7, 1.5))
 
 
-@trial(version=1)
+@trial("orhan2018/two-unit-flow-agreement", version=1)
 def agreement(settings: Agreement, bench: Bench) -> pd.DataFrame:
     """Compare u̇ and ż of three reduced forms with the full flow once v and w have settled.
 
@@ -113,7 +113,7 @@ def agreement(settings: Agreement, bench: Bench) -> pd.DataFrame:
     return _frame(rows)
 
 
-@trial(version=1)
+@trial("orhan2018/two-unit-flow-stability", version=1)
 def stability(settings: Stability, bench: Bench) -> pd.DataFrame:
     """Count the z at which h = 0 is stable in the full flow but should not be, or the other way round.
 
@@ -152,7 +152,7 @@ def stability(settings: Stability, bench: Bench) -> pd.DataFrame:
     return _frame(rows)
 
 
-@trial(version=2)
+@trial("orhan2018/two-unit-portrait", version=2)
 def portrait(settings: Portrait, bench: Bench) -> pd.DataFrame:
     """Follow the full flow from starts near the overlap: z, h and loss over time, and how deep the plateau is.
 
@@ -191,7 +191,7 @@ def portrait(settings: Portrait, bench: Bench) -> pd.DataFrame:
     return _curves(rows)
 
 
-@trial(version=2)
+@trial("orhan2018/linear-dependence", version=2)
 def dependence(settings: Dependence, bench: Bench) -> pd.DataFrame:
     """Follow the full flow of three-unit toys, plain and with a skip, and the gradient on the manifold itself."""
     import dataclasses

@@ -23,7 +23,7 @@ class Spectra:
     width: int = 128
 
 
-@trial(version=1)
+@trial("orhan2018/skip-spectra", version=1)
 def skip_spectra(settings: Spectra, bench: Bench) -> pd.DataFrame:
     """Eigenvalues of random skip matrices, one row a τ, seed, quantity and rank (the layer), in falling order.
 
