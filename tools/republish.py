@@ -1,9 +1,10 @@
 """Judge and draw every published run anew from its published trials, after a change of claims, verdicts or figures.
 
-    python tools/republish.py [STUDY …]
+    python tools/republish.py [STUDY …]           write them anew and print the rows that changed
+    python tools/republish.py --check [STUDY …]   only print what would change; exit 1 if anything does
 
 Nothing is trained: a run whose trials are not all published (a trial has a new version, a stage asks for more) is
-named and left as it is. Prints the rows whose verdict changed.
+named and left as it is.
 """
 
 from __future__ import annotations
@@ -11,50 +12,79 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from skiplab.reproduction.publishing import publish_study
 from skiplab.reproduction.runner import Options, Unfinished, run_study
 from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.studies import CATALOGUE
 
+# What a row says; its words may change.
+NUMBERS = (
+    "verdict",
+    "statistic",
+    "low",
+    "high",
+    "margin",
+    "p",
+    "p_adjusted",
+    "level",
+    "paper_value",
+    "runs",
+    "headline",
+)
 
-def main(wanted: list[str]) -> int:
-    """Republish the studies named, or all; return how many could not be."""
+
+def main(wanted: list[str], *, check: bool) -> int:
+    """Judge the studies named, or all, anew; return how many could not be, or changed."""
     for name in wanted:
         CATALOGUE[name]  # refuses an unknown one with a suggestion, before any work
-    left = 0
+    found = 0
     runs = [run for run in published().runs() if not wanted or run.study in wanted]
     for number, run in enumerate(runs, 1):
         print(f"[{number}/{len(runs)}] {run.study} {run.name}", flush=True)
         with tempfile.TemporaryDirectory() as place:
             store = Store(Path(place))
-            overrides = {key: change["used"] for key, change in run.deviations.items()}
             try:
-                # A deadline in the past: a trial that is not there must not be started.
-                options = Options(executor="serial", deadline=time.time() - 1)
-                new = run_study(
-                    CATALOGUE[run.study], store, scale=run.scale, overrides=overrides, options=options
-                )
+                new = judged_anew(run, store)
             except Unfinished as reason:
                 print(f"    left as it is: {reason}")
-                left += 1
+                found += 1
                 continue
-            tell_changes(run, new)
-            publish_study(CATALOGUE[run.study], store, run.scale)
-    return left
+            changed = list(changes(run, new))
+            print("".join(f"    {line}\n" for line in changed), end="")
+            if check:
+                found += len(changed)
+            else:
+                publish_study(CATALOGUE[run.study], store, run.scale)
+    return found
 
 
-def tell_changes(old: StudyRun, new: StudyRun) -> None:
-    """Print the rows that are new, gone or judged otherwise."""
-    before, after = ({(row["claim"], row["condition"]): row for row in run.verdicts} for run in (old, new))
+def judged_anew(run: StudyRun, store: Store) -> StudyRun:
+    """The run that today's code makes of the same trials; nothing is computed that is not published."""
+    overrides = {key: change["used"] for key, change in run.deviations.items()}
+    # A deadline in the past: a trial that is not there must not be started.
+    options = Options(executor="serial", deadline=time.time() - 1)
+    return run_study(CATALOGUE[run.study], store, scale=run.scale, overrides=overrides, options=options)
+
+
+def changes(old: StudyRun, new: StudyRun) -> Iterator[str]:
+    """Say which rows are new, gone, or say something else."""
+    before, after = (_rows(run) for run in (old, new))
     for key in {**before, **after}:
-        was, now = (rows[key]["verdict"] if key in rows else "–" for rows in (before, after))
-        if was != now:
-            row = after.get(key, before.get(key))
-            assert row is not None
-            print(f"    {'headline' if row['headline'] else 'further'}: {', '.join(key)}: {was} → {now}")
+        was, now = before.get(key), after.get(key)
+        if was is None or now is None:
+            yield f"{', '.join(key)}: {'new' if was is None else 'gone'}"
+        elif different := [name for name in NUMBERS if was[name] != now[name]]:
+            yield f"{', '.join(key)}: " + ", ".join(f"{name} {was[name]} → {now[name]}" for name in different)
+
+
+def _rows(run: StudyRun) -> dict[tuple[str, str], Mapping[str, Any]]:
+    return {(row["claim"], row["condition"]): row for row in run.verdicts}
 
 
 if __name__ == "__main__":
-    sys.exit(min(main(sys.argv[1:]), 1))
+    names = [name for name in sys.argv[1:] if name != "--check"]
+    sys.exit(min(main(names, check="--check" in sys.argv), 1))

@@ -13,7 +13,7 @@ from skiplab.cli.options import StoreOption, duration
 from skiplab.cli.report import write_report
 from skiplab.cli.verdicts import verdict_table
 from skiplab.reproduction.executor import check_executor
-from skiplab.reproduction.runner import Options, Unfinished, can_run, run_study
+from skiplab.reproduction.runner import Options, Unfinished, can_run, drawn, run_study
 from skiplab.reproduction.settings import parse_duration
 from skiplab.reproduction.store import Store
 from skiplab.reproduction.study import SCALES, Study
@@ -72,7 +72,8 @@ def run(
             typer.echo(f"skiplab: {study.id}: {error}", err=True)
             failed = True
             continue
-        verdict_table(study, result)
+        # Of several studies the report draws the figures.
+        verdict_table(study, result if many else drawn(study, result))
         left_out += [f"{study.id} without {part['part']}: `{part['remedy']}`" for part in result.left_out]
     for line in left_out:
         typer.echo(f"Left out: {line}")

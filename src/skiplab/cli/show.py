@@ -10,6 +10,7 @@ import typer
 from skiplab.checks import one_of, require
 from skiplab.cli.options import StoreOption, duration
 from skiplab.cli.verdicts import verdict_table
+from skiplab.reproduction.runner import drawn
 from skiplab.reproduction.store import Store, runs_at_hand
 from skiplab.reproduction.study import Study
 from skiplab.studies import CATALOGUE
@@ -43,7 +44,7 @@ def show(
         one_of(f"run of {found.id}", run, names)
         runs = [each for each in runs if each.name == run]
     if runs:
-        best = runs[0]
+        best = drawn(found, runs[0])
         if figure and console.is_terminal and best.bitmap:
             draw(console, best.bitmap)
         verdict_table(found, best, all_rows=True)

@@ -21,7 +21,7 @@ from skiplab.checks import Refused, SkiplabError
 from skiplab.files import DamageFound, read_json
 from skiplab.reporting import pages, placing, words
 from skiplab.reproduction.catalogue import Catalogue
-from skiplab.reproduction.runner import study_table
+from skiplab.reproduction.runner import drawn, study_table
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.tables import write_table
@@ -101,6 +101,7 @@ def _write_study(
 ) -> None:
     folder = site / "studies" / study.id
     folder.mkdir(parents=True)
+    run = drawn(study, run) if run else None
     files = _copy_files(study, run, folder) if run else []
     others = [each for each in all_runs if each.study == study.id and each != run]
     # Lines before pixels, but a heavy drawing after its bitmap.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused, one_of
 from skiplab.files import Damaged, read_json, remove, write_folder, write_json
+from skiplab.reproduction.runner import drawn
 from skiplab.reproduction.store import Store, published
 from skiplab.reproduction.study import SCALES, Study
 from skiplab.reproduction.tables import write_table
@@ -33,7 +34,7 @@ def publish_study(study: Study, store: Store, scale: str) -> tuple[int, Path]:
             f"{study.id} has no {scale} run in {store.root}; "
             f"make one with `skiplab run {study.id} --scale {scale}`."
         )
-    run = runs[0]
+    run = drawn(study, runs[0])
     for each in run.trials:
         if shipped.has(each["key"]):
             continue

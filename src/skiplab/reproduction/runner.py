@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import sys
 import tempfile
 import time
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab import data
 from skiplab.checks import DataMissing, SkiplabError
-from skiplab.files import Damaged, DamageFound, remove, write_bytes
+from skiplab.files import move, remove
 from skiplab.reproduction import provenance
 from skiplab.reproduction.arithmetic import steady_arithmetic
 from skiplab.reproduction.executor import Job, check_executor, execute
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.settings import Chosen, choose, settings_of
 from skiplab.reproduction.store import Store, StudyRun, published
-from skiplab.reproduction.study import Study
-from skiplab.reproduction.tables import read_table, table_bytes
+from skiplab.reproduction.study import Study, stage_name
+from skiplab.reproduction.transition import ask, calls_of
+from skiplab.reproduction.transition import table_of as table_of_study
 from skiplab.reproduction.trial import Call, plain
 
 if TYPE_CHECKING:
@@ -90,15 +90,27 @@ def run_study(
     check_executor(options.chosen_executor)
     chosen = choose(study, scale, overrides or {})
     started = time.monotonic()
-    tables: list[pd.DataFrame] = []
-    named: list[dict[str, Call]] = []
+    results, named = Results(chosen.settings), []
     # Stages, tables and verdicts compute as well. Without torch, which takes long to import, nobody has set anything.
     with steady_arithmetic() if "torch" in sys.modules else contextlib.nullcontext():
         for stage in study.stages:
-            calls = {call.key(data.fingerprint): call for call in stage(chosen.settings, tables)}
-            named.append(calls)
-            tables.append(_joined(complete(calls, store, study, options)))
-        return conclude(study, chosen, tables, named, store, options.device, time.monotonic() - started)
+            calls = {call.key(data.fingerprint): call for call in calls_of(study, stage, results)}
+            tables = complete(calls, store, study, options)
+            of = stage_name(stage)
+            named += [_named(key, call, of) for key, call in calls.items()]
+            results = results.and_then(
+                [
+                    Part(call.trial.name, call.stage or of, table, plain(call.settings), of)
+                    for call, table in zip(calls.values(), tables, strict=True)
+                ]
+            )
+        return conclude(study, chosen, results, named, store, options.device, time.monotonic() - started)
+
+
+def _named(key: str, call: Call, stage: str) -> dict[str, Any]:
+    """What a run remembers of a trial that a stage named."""
+    own = {"key": key, "trial": call.trial.name, "version": call.trial.version, "label": call.label}
+    return own | {"stage": call.stage or stage, "named_in": stage}
 
 
 def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Options) -> list[pd.DataFrame]:
@@ -156,20 +168,17 @@ def table_of(key: str, store: Store) -> pd.DataFrame | None:
 def conclude(
     study: Study,
     chosen: Chosen,
-    tables: Sequence[pd.DataFrame],
-    stages: Sequence[Mapping[str, Call]],
+    results: Results,
+    trials: list[dict[str, Any]],
     store: Store,
     device: str,
     seconds: float,
 ) -> StudyRun:
-    """Make the study's table, verdicts and figure from its trials' tables, and store them as a run."""
-    from skiplab.figures import style
+    """Judge a study's claims on its trials' tables, and store the verdicts as a run."""
     from skiplab.reproduction.verdict import judge
 
-    table = study.table(chosen.settings, tables)
-    content = table_bytes(table)
-    verdicts = judge(study, table, chosen.settings, chosen.scale)
-    records = [_record_of(key, store) for key in {key for calls in stages for key in calls}]
+    verdicts = judge(study, results, chosen.scale)
+    records = [_record_of(key, store) for key in {each["key"] for each in trials}]
     facts = provenance.describe(device, seconds)
     facts["trials_seconds"] = round(sum(record["seconds"] for record in records), 1)
     facts["trials_devices"] = sorted({record["device"] for record in records})
@@ -185,28 +194,12 @@ def conclude(
         settings=plain(dataclasses.asdict(chosen.settings)),
         deviations=chosen.deviations,
         left_out=chosen.left_out,
-        trials=[
-            {
-                "key": key,
-                "trial": call.trial.name,
-                "version": call.trial.version,
-                "label": call.label,
-                "stage": number,
-            }
-            for number, calls in enumerate(stages)
-            for key, call in calls.items()
-        ],
+        trials=trials,
         verdicts=[verdict.to_dict() for verdict in verdicts],
         provenance=facts,
         seconds=round(seconds, 2),
-        table_sha256=hashlib.sha256(content).hexdigest(),
     )
-
-    def write_more(folder: Path) -> None:
-        write_bytes(folder / "table.parquet", content)
-        style.save(study.figure(table, chosen.settings), folder)
-
-    return store.save_run(run, write_more)
+    return store.save_run(run)
 
 
 def reduction(chosen: Chosen) -> str:
@@ -224,21 +217,36 @@ def _brief(value: Any) -> str:
     return "all" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def study_table(study: Study, run: StudyRun) -> pd.DataFrame:
-    """The table of a stored run, made again from its trials where it is damaged or was not kept (published runs)."""
-    path = run.folder / "table.parquet"
-    if path.exists():
-        try:
-            return read_table(path, run.table_sha256)
-        except Damaged as problem:
-            warnings.warn(f"{problem}; it is made again from its trials.", DamageFound, stacklevel=2)
+def results_of(study: Study, run: StudyRun) -> Results:
+    """The results of a stored run, from its trials' tables."""
     store = Store(run.folder.parents[3], published=run.published)  # root/studies/PAPER/ITEM/RUN
-    found = {each["key"]: table_of(each["key"], store) for each in run.trials}
-    tables = [
-        _joined([_there(found[each["key"]], study) for each in run.trials if each["stage"] == number])
-        for number in range(len(study.stages))
-    ]
-    return study.table(settings_of(study, run), tables)
+    names = [stage_name(stage) for stage in study.stages]
+    parts = []
+    for each in run.trials:
+        table = _there(table_of(each["key"], store), study)
+        stage = names[each["stage"]] if isinstance(each["stage"], int) else each["stage"]
+        settings = _record_of(each["key"], store)["settings"]
+        parts.append(Part(each["trial"], stage, table, settings, each.get("named_in", stage)))
+    return Results(settings_of(study, run), parts)
+
+
+def drawn(study: Study, run: StudyRun) -> StudyRun:
+    """A run with its figure: drawn from its trials' tables when it is first looked at, then kept beside the run."""
+    if run.pictures or run.published:
+        return run
+    from skiplab.figures import style
+
+    with tempfile.TemporaryDirectory(dir=run.folder) as aside:
+        style.save(ask(study, study.figure, results_of(study, run)), Path(aside))
+        for picture in sorted(Path(aside).iterdir()):
+            move(picture, run.folder / picture.name)
+    return run
+
+
+def study_table(study: Study, run: StudyRun) -> pd.DataFrame:
+    """All rows behind a stored run, each with its trial and stage."""
+    found: pd.DataFrame = table_of_study(study, results_of(study, run))
+    return found
 
 
 def _there(table: pd.DataFrame | None, study: Study) -> pd.DataFrame:
@@ -251,12 +259,6 @@ def _there(table: pd.DataFrame | None, study: Study) -> pd.DataFrame:
 
 def _record_of(key: str, store: Store) -> dict[str, Any]:
     return store.record(key) if store.has(key) else published().record(key)
-
-
-def _joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def can_run(study: Study, scale: str, overrides: Mapping[str, Any]) -> DataMissing | None:

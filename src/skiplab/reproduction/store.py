@@ -2,7 +2,7 @@
 
     trials/KEY/{table.parquet, record.json}            a trial's table and provenance
     checkpoints/KEY/                                    where an unfinished training trial goes on
-    studies/PAPER/ITEM/RUN/{run.json, table.parquet, figure.png, figure.svg}
+    studies/PAPER/ITEM/RUN/{run.json, figure.png, figure.svg}      drawn when first looked at
 
 A run's name is its scale, with a short hash behind it when settings were overridden. ``published/`` inside the
 package has the same layout, smaller (run.json.gz, figure.webp, no table), and is read after the local store.
@@ -42,11 +42,10 @@ class StudyRun:
     settings: dict[str, Any]
     deviations: dict[str, dict[str, Any]]  # field -> {"declared": …, "used": …}
     left_out: list[dict[str, str]]  # parts without data or time: {"part": …, "remedy": …}
-    trials: list[dict[str, Any]]  # {"key", "trial", "version", "label"}
+    trials: list[dict[str, Any]]  # {"key", "trial", "version", "label", "stage", "named_in"}
     verdicts: list[dict[str, Any]]
     provenance: dict[str, Any]
     seconds: float
-    table_sha256: str | None = None  # of the table beside it; runs of earlier versions have none
     folder: Path = field(compare=False, default=Path())
     published: bool = False
 

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skiplab.reproduction.claim import Claim
 from skiplab.reproduction.trial import Call
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 SCALES = ("smoke", "quick", "paper")
 
-# A stage names trials from the settings and the tables of the stages before it (one table a stage), so
-# that a grid search can decide what is trained next.
-Stage = Callable[[Any, Sequence["pd.DataFrame"]], list[Call]]
+# A stage names trials from the settings and the results of the stages before it, so that a grid search can decide
+# what is trained next. Its rows bear the function's name, or the stage that a call says it is for.
+Stage = Callable[..., Sequence[Call]]
 
 
 @dataclass(frozen=True)
@@ -36,10 +33,10 @@ class Study:
     caption: str
     settings: Mapping[str, Any]
     stages: Sequence[Stage] = field(repr=False)
-    table: Callable[[Any, Sequence[pd.DataFrame]], pd.DataFrame] = field(repr=False)
-    figure: Callable[[pd.DataFrame, Any], Any] = field(repr=False)
+    figure: Callable[..., Any] = field(repr=False)
     claims: Sequence[Claim] = field(repr=False)
     cost: Mapping[str, float]
+    table: Any = field(repr=False, default=None)  # of studies not yet written on Results
     paper_device: str = "cpu"
     choices: Sequence[str] = ()
     errata: Sequence[str] = ()
@@ -50,6 +47,11 @@ class Study:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "paper", self.id.split("/")[0])
+
+
+def stage_name(stage: Stage) -> str:
+    """What the rows of a stage's trials are marked with."""
+    return str(getattr(stage, "__name__", getattr(getattr(stage, "func", None), "__name__", "stage")))
 
 
 @dataclass(frozen=True)

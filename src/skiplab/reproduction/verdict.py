@@ -22,6 +22,7 @@ from skiplab.reproduction import statistics
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Greater, Kind, Ordered, Value
 from skiplab.reproduction.statistics import Array, OneSidedTests, Region
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.transition import ask
 
 HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
 LEAST_RUNS = 5  # design.md, idea 5
@@ -105,18 +106,23 @@ class _Row:
     high: float = math.nan
 
 
-def judge(study: Study, table: Any, settings: Any, scale: str, alpha: float | None = None) -> list[Verdict]:
+def judge(study: Study, results: Any, *rest: Any) -> list[Verdict]:
     """Judge every claim of a study in every condition.
 
     Headline rows are one family, with a familywise error of at most alpha, and further rows are another: what is
     looked at besides must not change what is said of the claims. A family is its rows that have a test: not exact
     claims, ranges, or rows with too few or diverged runs.
     """
-    rows = [
-        _row(study.id, claim, evidence)
-        for claim in study.claims
-        for evidence in claim.evidence(table, settings)
-    ]
+    *settings, scale = rest
+    alpha = None
+
+    def evidence_of(claim: Claim) -> Iterable[Evidence]:
+        if settings:  # a test of a study not yet written on Results
+            found: Iterable[Evidence] = claim.evidence(results, settings[0])
+            return found
+        return ask(study, claim.evidence, results)  # type: ignore[no-any-return]
+
+    rows = [_row(study.id, claim, evidence) for claim in study.claims for evidence in evidence_of(claim)]
     alpha = study.alpha if alpha is None else alpha
     headlines = _tested([row for row in rows if row.evidence.headline], alpha)
     further = _tested([row for row in rows if not row.evidence.headline], alpha)
