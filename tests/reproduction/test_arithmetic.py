@@ -18,12 +18,12 @@ from counted_studies import Draw, draw
 
 import skiplab as sl
 from skiplab import data
+from skiplab.experiments.building import samples_of
 from skiplab.reproduction.arithmetic import steady_arithmetic
 from skiplab.reproduction.executor import Job, run_job
 from skiplab.reproduction.settings import choose
 from skiplab.reproduction.tables import write_table
 from skiplab.studies import CATALOGUE
-from skiplab.studies.orhan2017.building import samples_of
 
 # Fully connected networks in training, eigenvalues of matrices, convolutional networks in training.
 STUDIES = ("orhan2017/figure-7", "orhan2018/figure-8", "balduzzi2017/figure-5")

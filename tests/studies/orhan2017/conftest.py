@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from skiplab.studies.orhan2017 import networks
-from skiplab.studies.orhan2017.networks import Networks, Training
+from skiplab.experiments import networks
+from skiplab.experiments.networks import Networks, Training
 
 Make = Callable[..., pd.DataFrame]
 

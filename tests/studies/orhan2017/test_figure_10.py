@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 import pytest
 
+from skiplab.experiments import networks
 from skiplab.reproduction.trial import Bench, Call
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_10, networks, note_4
+from skiplab.studies.orhan2017 import figure_10, note_4
 from skiplab.studies.orhan2018 import figure_8 as later
 
 Make = Callable[..., pd.DataFrame]

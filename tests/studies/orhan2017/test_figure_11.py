@@ -11,8 +11,9 @@ import torch
 
 from skiplab import data
 from skiplab.architectures.fully_connected import HyperResidualNet
+from skiplab.experiments import building
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import building, figure_11
+from skiplab.studies.orhan2017 import figure_11
 
 Make = Callable[..., pd.DataFrame]
 SETTINGS = dataclasses.replace(figure_11.SMOKE, runs=6, gains=(0.3, 1.0))

@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 
 from skiplab.checks import Refused
+from skiplab.experiments import networks
+from skiplab.experiments.networks import Member, Training
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_12, networks
+from skiplab.studies.orhan2017 import figure_12
 from skiplab.studies.orhan2017.figure_12 import KINDS, kind_of
-from skiplab.studies.orhan2017.networks import Member, Training
 from skiplab.studies.orhan2017.profile_trials import constant_or_start, train_and_rescale
 from skiplab.studies.orhan2017.rescaled_networks import Rescaled
 

@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 import torch
 
+from skiplab.experiments import networks
+from skiplab.experiments.networks import Member, Networks, Training
 from skiplab.measurements.symmetry import rescaling_symmetry
 from skiplab.randomness import PLACES
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_2, networks, rescaled_networks
+from skiplab.studies.orhan2017 import figure_2, rescaled_networks
 from skiplab.studies.orhan2017.figure_2 import MODELS, STUDY
-from skiplab.studies.orhan2017.networks import Member, Networks, Training
 from skiplab.studies.orhan2017.rescaled_networks import Rescaled, train_and_rescale
 
 SETTINGS = dataclasses.replace(figure_2.SMOKE, runs=6, gains=(0.3, 1.0), other_runs=5)

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skiplab.experiments import networks
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_7, figure_8, networks
+from skiplab.studies.orhan2017 import figure_7, figure_8
 
 Make = Callable[..., pd.DataFrame]
 SETTINGS = dataclasses.replace(figure_7.SMOKE, runs=6, gains=(1.0,), depth=5)

@@ -8,10 +8,11 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import SQRT2, Networks, Training
-from skiplab.studies.orhan2018 import bias_reg, networks
-from skiplab.studies.orhan2018.networks import CurvatureSettings
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.measured_networks import CurvatureSettings
+from skiplab.experiments.networks import SQRT2, Networks, Training
+from skiplab.studies.orhan2018 import bias_reg
 
 SETTINGS = CurvatureSettings(
     data=("digits",), runs=5, gains=(0.3, SQRT2), narrow_runs=4, other_runs=2, epochs=7

@@ -11,14 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.figures.style import new_figure
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import SQRT2, Networks, Training
-from skiplab.studies.orhan2018 import figure_3, figure_s1, networks
+from skiplab.studies.orhan2018 import figure_3, figure_s1
 from skiplab.studies.orhan2018.spectra_over_training import Settings, accuracy_runs
 from skiplab.studies.orhan2018.spectra_panels import limits_panel, panels, spectrum_panel
 

@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import Networks, Training
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import Networks, Training
 from skiplab.studies.orhan2018 import accuracy_and_degeneracy as shared
-from skiplab.studies.orhan2018 import figure_4, figure_s7, networks
+from skiplab.studies.orhan2018 import figure_4, figure_s7
 from skiplab.studies.orhan2018.accuracy_and_degeneracy import SMALL, WIDE, Settings
 
 SETTINGS = Settings(**figure_4.SMOKE | {"wide_runs": 30, "runs": 16, "extremes": 6})  # type: ignore[arg-type]

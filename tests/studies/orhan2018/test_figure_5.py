@@ -10,12 +10,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.reproduction.store import published, read_json
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_7, searches
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import SQRT2, Networks, Training
-from skiplab.studies.orhan2018 import figure_3, figure_5, figure_6, networks
+from skiplab.studies.orhan2017 import figure_7
+from skiplab.studies.orhan2018 import figure_3, figure_5, figure_6
 
 SETTINGS = dataclasses.replace(
     figure_5.SMOKE, runs=6, gains=(1.0,), narrow_runs=6, at=(0, 1, 3), epochs=2, search_epochs=2

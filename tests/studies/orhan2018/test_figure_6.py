@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import Networks, Training
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import Networks, Training
 from skiplab.studies.orhan2018 import figure_6
 
 SETTINGS = dataclasses.replace(figure_6.SMOKE, runs=6, gains=(1.0,), depth=5)

@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import Member
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_9
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import Member
 from skiplab.studies.orhan2018 import figure_7
 
 SETTINGS = dataclasses.replace(figure_7.SMOKE, runs=6, gains=(0.3, 1.0), folded=(4, 1))

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import Member
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import Member
 from skiplab.studies.orhan2018 import figure_8
 
 TAUS = (0.0, 0.2, 0.4)

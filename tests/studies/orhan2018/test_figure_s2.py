@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from skiplab.data import TensorSet
-from skiplab.studies.orhan2017 import building
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import Member
-from skiplab.studies.orhan2018 import best_and_worst, figure_s2
+from skiplab.experiments import best_and_worst, building
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import Member
+from skiplab.studies.orhan2018 import figure_s2
 
 
 @pytest.mark.parametrize(("scale", "count"), [("paper", 4852), ("quick", 1092)])

@@ -10,11 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import SQRT2, Networks, Training
-from skiplab.studies.orhan2018 import figure_s6, networks
+from skiplab.studies.orhan2018 import figure_s6
 
 SETTINGS = dataclasses.replace(
     figure_s6.SMOKE,

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
+from skiplab.experiments.networks import FigureSettings, Member
 from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, networks, note_4, searches
-from skiplab.studies.orhan2017.networks import FigureSettings, Member
+from skiplab.studies.orhan2017 import figure_7, note_4
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,9 +106,9 @@ def beyond(frame: pd.DataFrame, settings: Settings, bound: str) -> list[Evidence
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Spectra and learning curves above (as the paper's); eigenvalues of Σ and accuracy by gain below (ours)."""
+    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
-    from skiplab.studies.orhan2017.drawing import TITLES, best_curves, gains_panel
 
     skips = list(reversed(settings.skips))
     figure, axes = new_figure(columns=1 + len(settings.data), rows=2, width=8.0, height=5.6)

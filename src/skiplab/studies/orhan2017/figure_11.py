@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
+from skiplab.experiments.networks import FigureSettings, Member
 from skiplab.reproduction.claim import Claim, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, networks, searches
+from skiplab.studies.orhan2017 import figure_7
 from skiplab.studies.orhan2017.figure_7 import ONE_POINT, RESIDUAL
-from skiplab.studies.orhan2017.networks import FigureSettings, Member
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +51,7 @@ def train(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Learning curves at each model's best gain (as the paper's), and accuracy against gain (ours)."""
-    from skiplab.studies.orhan2017.drawing import curves_and_gains
+    from skiplab.experiments.gain_figures import curves_and_gains
 
     return curves_and_gains(frame, settings, [(model, model, skip) for model, skip in MODELS])
 

@@ -8,11 +8,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
+from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_2, figure_7, networks, searches
-from skiplab.studies.orhan2017.networks import Member
+from skiplab.studies.orhan2017 import figure_2, figure_7
 from skiplab.studies.orhan2017.profile_trials import Start, constant_or_start, train_and_rescale
 from skiplab.studies.orhan2017.rescaled_networks import Rescaled, RescalingSettings, values
 

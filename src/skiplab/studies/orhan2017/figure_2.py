@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, networks, rescaled_networks, searches
+from skiplab.studies.orhan2017 import figure_7, rescaled_networks
 from skiplab.studies.orhan2017.rescaled_networks import RescalingSettings as Settings
 from skiplab.studies.orhan2017.rescaled_networks import values
 
@@ -63,8 +65,8 @@ def above_chance(rows: pd.DataFrame) -> np.ndarray:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Ratios at best gains (as the paper's bars), at every gain, and by the distance of the two layers."""
+    from skiplab.experiments.gain_figures import TITLES
     from skiplab.figures.symmetries import rescaling_panels
-    from skiplab.studies.orhan2017.drawing import TITLES
 
     columns = {}
     for data in settings.data:

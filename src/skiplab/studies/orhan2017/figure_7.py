@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
+from skiplab.experiments.networks import FigureSettings, Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import networks, searches
-from skiplab.studies.orhan2017.networks import FigureSettings, Member
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +139,7 @@ def interior_sigma(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Learning curves at each model's best gain (as the paper's), and accuracy against gain (ours)."""
-    from skiplab.studies.orhan2017.drawing import curves_and_gains
+    from skiplab.experiments.gain_figures import curves_and_gains
 
     return curves_and_gains(frame, settings, [(model, model, "identity") for model in MODELS])
 

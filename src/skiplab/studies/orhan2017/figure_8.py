@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
 from skiplab.reproduction.claim import Claim, Equivalent, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, networks, searches
+from skiplab.studies.orhan2017 import figure_7
 from skiplab.studies.orhan2017.figure_7 import ONE_POINT, PLAIN, RESIDUAL, SYMM_BREAK, Settings
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def decide(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Gradient norms by layer at best gains and at a common one, and learning curves."""
-    from skiplab.studies.orhan2017.drawing import norms_and_curves
+    from skiplab.experiments.gain_figures import norms_and_curves
 
     return norms_and_curves(frame, settings, [(model, model, skip) for model, skip in MODELS])
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
+from skiplab.experiments.networks import FigureSettings, Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, networks, searches
-from skiplab.studies.orhan2017.networks import FigureSettings, Member
+from skiplab.studies.orhan2017 import figure_7
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +71,7 @@ def decay_when_folded(frame: pd.DataFrame, settings: Settings) -> list[Evidence]
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Learning curves at each matrix's best gain, greys from orthogonal to folded, identity in colour."""
-    from skiplab.studies.orhan2017.drawing import curves_and_gains
+    from skiplab.experiments.gain_figures import curves_and_gains
 
     named = [("identity", *IDENTITY), *[(skip, model, skip) for model, skip in reversed(settings.skips)]]
     return curves_and_gains(frame, settings, named)

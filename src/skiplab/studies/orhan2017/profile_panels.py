@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
+from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import final_dots, heatmap, learning_curves, mean_interval
 from skiplab.figures.style import new_figure, panel_letter
-from skiplab.studies.orhan2017 import networks, searches
-from skiplab.studies.orhan2017.drawing import TITLES, best_curves, gains_panel
 from skiplab.studies.orhan2017.rescaled_networks import values
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import networks
 from skiplab.reproduction.trial import Bench, trial
-from skiplab.studies.orhan2017 import networks
 from skiplab.studies.orhan2017.rescaled_networks import TRAINING_SHARE, Rescaled, rescaled_rows
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def constant_or_start(settings: Start, bench: Bench) -> pd.DataFrame:
     from skiplab.architectures.initialisers import Glorot
     from skiplab.data import TensorSet
     from skiplab.ensembles import Ensemble
+    from skiplab.experiments.bias_profiles import add_bias_profile_, start_at_profile_
     from skiplab.randomness import torch_generator
-    from skiplab.studies.orhan2017.bias_profiles import add_bias_profile_, start_at_profile_
     from skiplab.training import Plan, train
     from skiplab.training.regularisers import hidden_biases
 

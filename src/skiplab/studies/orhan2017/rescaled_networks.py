@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks
+from skiplab.experiments.networks import FigureSettings, Member, Networks, Trained
 from skiplab.reproduction.trial import Bench, Call, trial
-from skiplab.studies.orhan2017 import networks, searches
-from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Trained
 
 if TYPE_CHECKING:
     import numpy as np

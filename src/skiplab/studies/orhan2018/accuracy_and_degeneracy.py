@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.measured_networks import Measured
+from skiplab.experiments.networks import Member, Training
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import Member, Training
-from skiplab.studies.orhan2018 import networks
-from skiplab.studies.orhan2018.networks import Measured
 
 if TYPE_CHECKING:
     import numpy as np

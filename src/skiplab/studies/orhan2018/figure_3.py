@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from skiplab.experiments import measured_networks as networks
 from skiplab.reproduction.study import Study
 from skiplab.studies.orhan2017 import figure_7
-from skiplab.studies.orhan2018 import networks
 from skiplab.studies.orhan2018.spectra_over_training import Comparison, Settings
 
 THREE = Comparison(("plain", "residual", "hyper-residual"))

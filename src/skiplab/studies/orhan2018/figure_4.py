@@ -59,9 +59,9 @@ SMOKE = {
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Draw the paper's five panels, one row per data set."""
+    from skiplab.experiments.epoch_figures import TITLES, epoch_axis, runs_at
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
-    from skiplab.studies.orhan2018.drawing import TITLES, epoch_axis, runs_at
 
     figure, axes = new_figure(
         columns=5, rows=len(settings.data), width=9.4, height=0.7 + 1.9 * len(settings.data)

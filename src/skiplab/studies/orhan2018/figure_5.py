@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import narrow_networks as comparisons
+from skiplab.experiments.measured_networks import CurvatureSettings
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, searches
-from skiplab.studies.orhan2018 import bias_reg, comparisons, networks
-from skiplab.studies.orhan2018.networks import CurvatureSettings
+from skiplab.studies.orhan2017 import figure_7
+from skiplab.studies.orhan2018 import bias_reg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,11 +105,11 @@ def less_degenerate(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidenc
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Accuracy over epochs and by gain for each data set; degeneracy and accuracy of the narrow networks."""
+    from skiplab.experiments.epoch_figures import TITLES, over_epochs
+    from skiplab.experiments.gain_figures import best_curves, gains_panel
     from skiplab.figures.colours import label_of
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
-    from skiplab.studies.orhan2017.drawing import best_curves, gains_panel
-    from skiplab.studies.orhan2018.drawing import TITLES, over_epochs
 
     wide, narrow = (networks.part(frame, name) for name in ("wide", "narrow"))
     shown = [(model, model, "identity") for model in MODELS]

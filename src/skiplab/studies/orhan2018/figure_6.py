@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import FigureSettings
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, figure_8, searches
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import FigureSettings
+from skiplab.studies.orhan2017 import figure_7, figure_8
 from skiplab.studies.orhan2018 import bias_reg, figure_5
 from skiplab.studies.orhan2018.figure_5 import BIAS_REG, PLAIN, RESIDUAL
 
@@ -93,9 +94,9 @@ def alike(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Two rows a data set: norms at the start of three epochs; accuracy, accuracy by gain, norms at one gain."""
+    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel, layer_norms
     from skiplab.figures.curves import by_layer, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
-    from skiplab.studies.orhan2017.drawing import TITLES, best_curves, gains_panel, layer_norms
 
     glorot = min(settings.gains, key=lambda gain: abs(math.log(gain)))
     figure, axes = new_figure(

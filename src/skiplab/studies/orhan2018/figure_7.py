@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.measured_networks import Measured
+from skiplab.experiments.narrow_networks import values
+from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_9, searches
-from skiplab.studies.orhan2017 import networks as earlier
+from skiplab.studies.orhan2017 import figure_9
 from skiplab.studies.orhan2017.figure_9 import IDENTITY, ORTHOGONAL
-from skiplab.studies.orhan2017.networks import Member
-from skiplab.studies.orhan2018 import networks
-from skiplab.studies.orhan2018.comparisons import values
-from skiplab.studies.orhan2018.networks import Measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,10 +84,10 @@ def fewer_zeros(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """A column a data set: accuracy over epochs above, probability of zero responses below."""
+    from skiplab.experiments.epoch_figures import TITLES, over_epochs
+    from skiplab.experiments.gain_figures import best_curves
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
-    from skiplab.studies.orhan2017.drawing import best_curves
-    from skiplab.studies.orhan2018.drawing import TITLES, over_epochs
 
     wide = networks.part(frame, "wide")
     figure, axes = new_figure(columns=len(settings.data), rows=2, width=7.2, height=5.8)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_9, figure_10, searches
-from skiplab.studies.orhan2017 import networks as earlier
+from skiplab.studies.orhan2017 import figure_9, figure_10
 from skiplab.studies.orhan2017.figure_10 import skip_of
-from skiplab.studies.orhan2018 import networks
 from skiplab.studies.orhan2018.skip_spectra import Spectra, skip_spectra
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ def trend(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Eigenvalues of covariance, correlation and of Σ itself above; gradient norms and accuracies below."""
+    from skiplab.experiments.gain_figures import TITLES, best_curves, layer_norms
     from skiplab.figures.curves import by_layer, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
-    from skiplab.studies.orhan2017.drawing import TITLES, best_curves, layer_norms
 
     wide, skips = networks.part(frame, "wide"), list(reversed(settings.skips))
     figure, axes = new_figure(columns=3, rows=2, width=7.4, height=5.4)

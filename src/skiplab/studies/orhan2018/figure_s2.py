@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import best_and_worst
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments.best_and_worst import Settings, claim
 from skiplab.reproduction.study import Study
-from skiplab.studies.orhan2018 import best_and_worst, networks
-from skiplab.studies.orhan2018.best_and_worst import Settings, claim
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,7 @@ SHAPE: dict[str, Any] = {"narrow_depth": 10, "wide_runs": 0, "test": True}
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Draw the paper's five panels, a row for each gain."""
-    from skiplab.studies.orhan2018.group_panels import panels
+    from skiplab.experiments.group_figures import panels
 
     return panels(frame, settings, COLUMNS)
 

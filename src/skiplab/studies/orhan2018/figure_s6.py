@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import narrow_networks as comparisons
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.measured_networks import CurvatureSettings, Measured
+from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, searches
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import Member
-from skiplab.studies.orhan2018 import comparisons, networks
-from skiplab.studies.orhan2018.networks import CurvatureSettings, Measured
+from skiplab.studies.orhan2017 import figure_7
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,9 +111,9 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 
 def _panels(axes: Sequence[Any], frame: pd.DataFrame, settings: Settings, data: str) -> None:
+    from skiplab.experiments.epoch_figures import TITLES
+    from skiplab.experiments.gain_figures import best_curves
     from skiplab.figures.curves import learning_curves
-    from skiplab.studies.orhan2017.drawing import best_curves
-    from skiplab.studies.orhan2018.drawing import TITLES
     from skiplab.studies.orhan2018.spectra_panels import (
         DEGENERATE,
         NEGATIVE,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skiplab.studies.orhan2017 import searches
-from skiplab.studies.orhan2017.drawing import best_curves
-from skiplab.studies.orhan2018 import networks
-from skiplab.studies.orhan2018.drawing import TITLES, over_epochs, runs_at
+from skiplab.experiments import gains as searches
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments.epoch_figures import TITLES, over_epochs, runs_at
+from skiplab.experiments.gain_figures import best_curves
 
 if TYPE_CHECKING:
     import numpy as np

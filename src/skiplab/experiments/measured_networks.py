@@ -20,10 +20,10 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.networks import FigureSettings, Member, Networks, Training
 from skiplab.files import Damaged, set_aside
 from skiplab.reproduction.trial import Bench, Call, trial
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +131,7 @@ def train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
 
 
 def _train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
-    from skiplab.studies.orhan2018.measuring import measure
+    from skiplab.experiments.measuring import measure
     from skiplab.training.checkpoints import Snapshots
 
     ends, last = settings.networks.training.epochs, max(settings.at, default=0)

@@ -15,14 +15,16 @@ import pytest
 from scipy import stats
 
 from skiplab.checks import Refused
+from skiplab.experiments import best_and_worst
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.best_and_worst import NARROW, WIDE_UNITS, Settings
+from skiplab.experiments.measured_networks import Measured, train_and_measure
+from skiplab.experiments.networks import SQRT2, Member, Networks, Training
 from skiplab.randomness import numpy_generator
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import SQRT2, Member, Networks, Training
-from skiplab.studies.orhan2018 import best_and_worst, figure_s2, networks
-from skiplab.studies.orhan2018.best_and_worst import NARROW, WIDE_UNITS, Settings
-from skiplab.studies.orhan2018.networks import Measured, train_and_measure
+from skiplab.studies.orhan2018 import figure_s2
 
 FIGURES = [figure_s2]
 SETTINGS = Settings(

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
+from skiplab.experiments import networks
+from skiplab.experiments.networks import FigureSettings, Member
 from skiplab.reproduction.claim import Evidence
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import networks
-from skiplab.studies.orhan2017.networks import FigureSettings, Member
 
 if TYPE_CHECKING:
     import numpy as np

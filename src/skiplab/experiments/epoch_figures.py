@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skiplab.studies.orhan2017.drawing import TITLES as TITLES
+from skiplab.experiments.gain_figures import TITLES as TITLES
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments import gains as searches
+from skiplab.experiments import measured_networks as networks
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.measured_networks import CurvatureSettings, Measured
+from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Evidence
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017 import searches
-from skiplab.studies.orhan2017.networks import Member
-from skiplab.studies.orhan2018 import networks
-from skiplab.studies.orhan2018.networks import CurvatureSettings, Measured
 
 if TYPE_CHECKING:
     import numpy as np

@@ -152,8 +152,8 @@ def train_members(
 ) -> Trained:
     """Train the members; ``watch(ensemble, epoch)`` sees them at the start of each epoch and at the end."""
     from skiplab.ensembles import Ensemble
-    from skiplab.studies.orhan2017.bias_profiles import add_bias_profile_
-    from skiplab.studies.orhan2017.building import build, components, samples_of
+    from skiplab.experiments.bias_profiles import add_bias_profile_
+    from skiplab.experiments.building import build, components, samples_of
     from skiplab.training import Plan
     from skiplab.training import train as train_ensemble
     from skiplab.training.checkpoints import Checkpoints

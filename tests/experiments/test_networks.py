@@ -12,10 +12,11 @@ import torch
 from skiplab import data
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.checks import Refused
+from skiplab.experiments import building, networks
+from skiplab.experiments.networks import FigureSettings, Member, Networks, Training, train
 from skiplab.reproduction.store import published, read_json
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017 import building, figure_7, networks
-from skiplab.studies.orhan2017.networks import FigureSettings, Member, Networks, Training, train
+from skiplab.studies.orhan2017 import figure_7
 
 TINY = Training(depth=4, width=8, images=60, epochs=2, batch_size=20)
 

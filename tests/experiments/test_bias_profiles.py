@@ -12,10 +12,10 @@ from skiplab.architectures.initialisers import Glorot
 from skiplab.checks import Refused
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
+from skiplab.experiments.bias_profiles import add_bias_profile_, profile, start_at_profile_
 from skiplab.measurements.symmetry import permutation_symmetry
 from skiplab.randomness import torch_generator
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017.bias_profiles import add_bias_profile_, profile, start_at_profile_
 from skiplab.studies.orhan2017.profile_trials import Start, constant_or_start, folded
 from skiplab.training import Plan, train
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skiplab.studies.orhan2017 import searches
-from skiplab.studies.orhan2017.networks import FigureSettings
+from skiplab.experiments import gains as searches
+from skiplab.experiments.networks import FigureSettings
 
 Make = Callable[..., pd.DataFrame]
 SETTINGS = FigureSettings(data=("digits",), gains=(0.3, 1.0), runs=2)

@@ -15,15 +15,15 @@ import torch
 import torch.nn.functional as F
 
 from skiplab.checks import Refused, TimeIsUp
+from skiplab.experiments import building
+from skiplab.experiments import networks as earlier
+from skiplab.experiments.measured_networks import Measured, chosen, joined, train_and_measure
+from skiplab.experiments.measuring import _Notebook
+from skiplab.experiments.networks import Member, Training
 from skiplab.files import DamageFound
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017 import building
-from skiplab.studies.orhan2017 import networks as earlier
-from skiplab.studies.orhan2017.networks import Member, Training
-from skiplab.studies.orhan2018.measuring import _Notebook
-from skiplab.studies.orhan2018.networks import Measured, chosen, joined, train_and_measure
 
 TRAINING = Training(depth=3, width=4, images=60, epochs=2, batch_size=30)
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from skiplab.studies.orhan2017 import searches
-from skiplab.studies.orhan2017.networks import FigureSettings
+from skiplab.experiments import gains as searches
+from skiplab.experiments.networks import FigureSettings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,8 +9,8 @@ from skiplab import data
 from skiplab.architectures import fully_connected, initialisers, skip_matrices
 from skiplab.architectures.skip_matrices import SkipMatrix
 from skiplab.data import TensorSet
+from skiplab.experiments.networks import MODELS, Networks
 from skiplab.randomness import torch_generator
-from skiplab.studies.orhan2017.networks import MODELS, Networks
 
 
 @functools.lru_cache(maxsize=1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skiplab.studies.orhan2018 import best_and_worst, drawing
-from skiplab.studies.orhan2018.best_and_worst import NARROW, WIDE_UNITS, Condition, Settings
+from skiplab.experiments import best_and_worst
+from skiplab.experiments import epoch_figures as drawing
+from skiplab.experiments.best_and_worst import NARROW, WIDE_UNITS, Condition, Settings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,13 +14,13 @@ import torch.nn.functional as F
 from skiplab.checks import TimeIsUp
 from skiplab.curvature.moment_mixture import fit_mixture
 from skiplab.ensembles import Ensemble
+from skiplab.experiments import building
+from skiplab.experiments.measured_networks import Measured, Rows
+from skiplab.experiments.networks import Trained
 from skiplab.files import Damaged, read_json, set_aside, write_json
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.singularities import singularities
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017 import building
-from skiplab.studies.orhan2017.networks import Trained
-from skiplab.studies.orhan2018.networks import Measured, Rows
 
 THRESHOLD = 1e-3
 
