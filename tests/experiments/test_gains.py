@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skiplab.experiments import gains as searches
-from skiplab.experiments.networks import FigureSettings
+from skiplab.experiments import old_gains as searches
+from skiplab.experiments.networks import GainSettings
 
 Make = Callable[..., pd.DataFrame]
-SETTINGS = FigureSettings(data=("digits",), gains=(0.3, 1.0), runs=2)
+SETTINGS = GainSettings(data=("digits",), gains=(0.3, 1.0), runs=2)
 
 
 def test_a_search_trains_every_point_of_its_grid_on_search_seeds() -> None:

@@ -13,7 +13,7 @@ from skiplab import data
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.checks import Refused
 from skiplab.experiments import building, networks
-from skiplab.experiments.networks import FigureSettings, Member, Networks, Training, train
+from skiplab.experiments.networks import GainSettings, Member, Networks, Training, train
 from skiplab.reproduction.store import published, read_json
 from skiplab.reproduction.trial import Bench
 from skiplab.studies.orhan2017 import figure_7
@@ -147,7 +147,7 @@ def test_search_seeds_are_apart_from_deciding_ones() -> None:
 
 
 def test_searches_may_be_shorter() -> None:
-    settings = FigureSettings(epochs=30, search_epochs=15, width=32)
+    settings = GainSettings(epochs=30, search_epochs=15, width=32)
     assert (settings.training.epochs, settings.search.epochs) == (30, 15)
     assert dataclasses.replace(settings.search, epochs=30) == settings.training
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments.gain_figures import TITLES as TITLES
+from skiplab.experiments.old_gain_figures import TITLES as TITLES
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
 from skiplab.experiments import networks as earlier
-from skiplab.experiments.networks import FigureSettings, Member, Networks, Training
+from skiplab.experiments.networks import GainSettings, Member, Networks, Training
 from skiplab.files import Damaged, set_aside
 from skiplab.reproduction.trial import Bench, Call, trial
 
@@ -35,7 +35,7 @@ TRAINING_SHARE = 0.3  # of the progress bar, where something is measured after t
 
 
 @dataclass(frozen=True)
-class CurvatureSettings(FigureSettings):
+class CurvatureSettings(GainSettings):
     """What the figures with spectra have in common.
 
     Networks of the paper's width (``width``, on all pixels) show accuracies and what can be said of their spectra;

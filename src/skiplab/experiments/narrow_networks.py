@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import measured_networks as networks
 from skiplab.experiments import networks as earlier
+from skiplab.experiments import old_gains as searches
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Evidence

@@ -40,8 +40,8 @@ class Training:
 
 
 @dataclass(frozen=True)
-class FigureSettings:
-    """Settings that figures 7, 8 and 9 have in common; gains are the standard deviations' factors g."""
+class GainSettings:
+    """Settings of a gain experiment; gains are the standard deviations' factors g."""
 
     data: tuple[str, ...] = ("cifar10", "cifar100-coarse")
     runs: int = 20
@@ -301,10 +301,11 @@ def call(
     skip: str = "identity",
     norms_at: tuple[int, ...] = (),
     what: str = "",
+    stage: str = "",
 ) -> Call:
     """Name the trial that trains these members of one model on one data set."""
     settings = together(training, data, model, members, skip=skip, norms_at=norms_at)
-    return train.of(settings, label(settings, what))
+    return train.of(settings, label(settings, what), stage=stage)
 
 
 def together(

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import measured_networks as networks
 from skiplab.experiments import networks as earlier
+from skiplab.experiments import old_gains as searches
 from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.reproduction.store import published, read_json
 from skiplab.reproduction.verdict import judge

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import networks
-from skiplab.experiments.networks import FigureSettings, Member
+from skiplab.experiments import old_gains as searches
+from skiplab.experiments.networks import GainSettings, Member
 from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Ordered
 from skiplab.reproduction.study import Study
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings(FigureSettings):
+class Settings(GainSettings):
     """The common settings, and the τ of the skip matrices; larger ones are less orthogonal.
 
     The networks are those of orhan2018's figure 8, which measures their gradients before training.
@@ -106,7 +106,7 @@ def beyond(frame: pd.DataFrame, settings: Settings, bound: str) -> list[Evidence
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Spectra and learning curves above (as the paper's); eigenvalues of Σ and accuracy by gain below (ours)."""
-    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+    from skiplab.experiments.old_gain_figures import TITLES, best_curves, gains_panel
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 

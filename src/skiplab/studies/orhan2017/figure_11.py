@@ -2,58 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import networks
-from skiplab.experiments.networks import FigureSettings, Member
-from skiplab.reproduction.claim import Claim, Greater
-from skiplab.reproduction.study import Study
-from skiplab.reproduction.trial import Call
+from skiplab.experiments.gains import HYPER_RESIDUAL, ONE_POINT, RESIDUAL, GainExperiment, compare
+from skiplab.experiments.networks import GainSettings
+from skiplab.reproduction import Claim, Greater, Study, scales
 from skiplab.studies.orhan2017 import figure_7
-from skiplab.studies.orhan2017.figure_7 import ONE_POINT, RESIDUAL
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-HYPER = ("hyper-residual", "identity")
-MODELS = (RESIDUAL, HYPER)
+EXPERIMENT = GainExperiment(RESIDUAL, HYPER_RESIDUAL)
 
 
 @dataclass(frozen=True)
-class Settings(FigureSettings):
+class Settings(GainSettings):
     """The common settings with this figure's 20 layers; gradients are of no interest to it."""
 
     runs: int = 10
     depth: int = 20
     norms_at: tuple[int, ...] = ()
-
-
-# Two models only, so quick can afford the paper's number of runs.
-QUICK = Settings(**networks.QUICK | {"runs": 10})
-SMOKE = Settings(**networks.SMOKE)
-
-
-def train(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
-    """The one stage: for both models the deciding runs at every gain and the gain search on other seeds."""
-    seeds = networks.final_seeds(settings.seed, settings.runs)
-    members = [Member(seed, gain) for gain, seed in product(settings.gains, seeds)]
-    calls = []
-    for data, (model, skip) in product(settings.data, MODELS):
-        options: dict[str, Any] = {"skip": skip, "norms_at": settings.norms_at}
-        calls.append(networks.call(settings.training, data, model, members, **options))
-        calls.append(searches.gain_search(settings, model, data, skip))
-    return calls
-
-
-def figure(frame: pd.DataFrame, settings: Settings) -> Any:
-    """Learning curves at each model's best gain (as the paper's), and accuracy against gain (ours)."""
-    from skiplab.experiments.gain_figures import curves_and_gains
-
-    return curves_and_gains(frame, settings, [(model, model, skip) for model, skip in MODELS])
 
 
 STUDY = Study(
@@ -65,17 +31,17 @@ STUDY = Study(
         "ones, which also have skips from all lower layers (eq 26); each at its best initial gain (a, b), and at "
         "the last epoch for every gain (c, d; ours). Lines and dots are means over runs with 95 % intervals."
     ),
-    settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
-    stages=(train,),
-    table=figure_7.table,
-    figure=figure,
+    # Two models only, so quick can afford the paper's number of runs.
+    settings=scales(Settings, quick={**networks.QUICK, "runs": 10}, smoke=networks.SMOKE),
+    stages=EXPERIMENT.stages,
+    figure=EXPERIMENT.figure,
     claims=(
         Claim(
             "hyper-not-worse",
             "Hyper-residual networks perform at least as well as residual ones (within a point; the paper: better).",
-            Greater(margin=ONE_POINT),
-            lambda frame, settings: searches.compare(frame, settings, HYPER, RESIDUAL),
-            "accuracy",
+            evidence=compare(HYPER_RESIDUAL, RESIDUAL),
+            kind=Greater(margin=ONE_POINT),
+            unit="accuracy",
         ),
     ),
     cost={"quick": 35, "paper": 120},

@@ -8,8 +8,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
-from skiplab.experiments import gains as searches
 from skiplab.experiments import networks
+from skiplab.experiments import old_gains as searches
 from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study

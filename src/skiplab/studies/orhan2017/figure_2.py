@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import networks
+from skiplab.experiments import old_gains as searches
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -65,7 +65,7 @@ def above_chance(rows: pd.DataFrame) -> np.ndarray:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Ratios at best gains (as the paper's bars), at every gain, and by the distance of the two layers."""
-    from skiplab.experiments.gain_figures import TITLES
+    from skiplab.experiments.old_gain_figures import TITLES
     from skiplab.figures.symmetries import rescaling_panels
 
     columns = {}
@@ -98,6 +98,12 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     return rescaling_panels(columns)
 
 
+def _joined(_: Any, tables: Any) -> Any:
+    import pandas as pd
+
+    return pd.concat(tables, ignore_index=True)
+
+
 STUDY = Study(
     id="orhan2017/figure-2",
     item="Figure 2",
@@ -111,7 +117,7 @@ STUDY = Study(
     ),
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(search, decide),
-    table=figure_7.table,
+    table=_joined,
     figure=figure,
     claims=(
         Claim(

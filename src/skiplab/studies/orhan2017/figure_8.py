@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from skiplab.experiments import gains as searches
-from skiplab.experiments import networks
-from skiplab.reproduction.claim import Claim, Equivalent, Greater
-from skiplab.reproduction.study import Study
-from skiplab.reproduction.trial import Call
+from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare, log_decay, of_one
+from skiplab.reproduction import Claim, Equivalent, Greater, Results, Study, scales
 from skiplab.studies.orhan2017 import figure_7
-from skiplab.studies.orhan2017.figure_7 import ONE_POINT, PLAIN, RESIDUAL, SYMM_BREAK, Settings
+from skiplab.studies.orhan2017.bias_grid import QUICK, SMOKE, SYMM_BREAK, WITH_BN, GridSettings, experiment
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-WITH_BN = ("bias-symm-break-bn", "identity")
-MODELS = (PLAIN, RESIDUAL, SYMM_BREAK, WITH_BN)
+EXPERIMENT = experiment(PLAIN, RESIDUAL, SYMM_BREAK, WITH_BN)
 # Ours: gradients are flat if their norm changes by less than a factor of ten through the whole network.
 FLAT = math.log(10)
 
 
-def search(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
-    """The same searches as figure 7's."""
-    return figure_7.search(settings, tables)
-
-
-def decide(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
-    """Figure 7's runs of three models, and BiasSymmBreak + BN at the σ and λ found without BN."""
-    seeds = networks.final_seeds(settings.seed, settings.runs)
-    apart = networks.search_seeds(settings.seed, settings.search_runs)
-    calls = []
-    for data in settings.data:
-        for model, _ in MODELS:
-            chosen = figure_7.members(settings, tables[0], data, model, seeds)
-            calls.append(networks.call(settings.training, data, model, chosen, norms_at=settings.norms_at))
-        chosen = figure_7.members(settings, tables[0], data, WITH_BN[0], apart)
-        calls.append(networks.call(settings.search, data, WITH_BN[0], chosen, what="search"))
-    return calls
-
-
-def figure(frame: pd.DataFrame, settings: Settings) -> Any:
+def figure(results: Results) -> Any:
     """Gradient norms by layer at best gains and at a common one, and learning curves."""
     from skiplab.experiments.gain_figures import norms_and_curves
 
-    return norms_and_curves(frame, settings, [(model, model, skip) for model, skip in MODELS])
+    return norms_and_curves(results, {model.name: model for model in EXPERIMENT.models})
 
 
 STUDY = Study(
@@ -58,42 +30,37 @@ STUDY = Study(
         "Mean norm of the loss gradient in each layer's activities at the start of epoch 3, medians over runs: "
         "(a) each model at its best initial gain, (b) all at the gain nearest Glorot's; (c) training accuracy."
     ),
-    settings={
-        "smoke": figure_7.SMOKE,
-        "quick": replace(figure_7.QUICK, data=("cifar10",)),
-        "paper": Settings(data=("cifar10",)),
-    },
-    stages=(search, decide),
-    table=figure_7.table,
+    settings=scales(GridSettings, quick=QUICK, smoke=SMOKE, data=("cifar10",)),
+    stages=EXPERIMENT.stages,
     figure=figure,
     claims=(
         Claim(
             "residual-flat",
             "Gradient norms of residual networks do not diminish in earlier layers (log norm changes by < ln 10).",
-            Equivalent(margin=FLAT),
-            lambda frame, settings: searches.of_one(frame, settings, RESIDUAL, searches.log_decay),
-            "log norm",
+            evidence=of_one(RESIDUAL, log_decay),
+            kind=Equivalent(margin=FLAT),
+            unit="log norm",
         ),
         Claim(
             "plain-decays",
             "Gradient norms of plain networks decay towards the input (log norm falls by > ln 10).",
-            Greater(margin=-FLAT),
-            lambda frame, settings: searches.of_one(frame, settings, PLAIN, searches.log_decay),
-            "log norm",
+            evidence=of_one(PLAIN, log_decay),
+            kind=Greater(margin=-FLAT),
+            unit="log norm",
         ),
         Claim(
             "symm-break-decays",
             "Gradient norms of BiasSymmBreak networks decay towards the input (log norm falls by > ln 10).",
-            Greater(margin=-FLAT),
-            lambda frame, settings: searches.of_one(frame, settings, SYMM_BREAK, searches.log_decay),
-            "log norm",
+            evidence=of_one(SYMM_BREAK, log_decay),
+            kind=Greater(margin=-FLAT),
+            unit="log norm",
         ),
         Claim(
             "bn-reaches-residual",
             "BiasSymmBreak with one BatchNorm comes within a point of the residual network's accuracy.",
-            Equivalent(margin=ONE_POINT),
-            lambda frame, settings: searches.compare(frame, settings, WITH_BN, RESIDUAL),
-            "accuracy",
+            evidence=compare(WITH_BN, RESIDUAL),
+            kind=Equivalent(margin=ONE_POINT),
+            unit="accuracy",
         ),
     ),
     cost={"quick": 30, "paper": 450},

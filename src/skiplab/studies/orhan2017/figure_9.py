@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import networks
-from skiplab.experiments.networks import FigureSettings, Member
+from skiplab.experiments import old_gains as searches
+from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -23,7 +23,7 @@ ORTHOGONAL = ("residual", "orthogonal")
 
 
 @dataclass(frozen=True)
-class Settings(FigureSettings):
+class Settings(GainSettings):
     """Figure 9's settings: the common ones and how many distinct skip vectors are left after folding."""
 
     runs: int = 10
@@ -71,10 +71,16 @@ def decay_when_folded(frame: pd.DataFrame, settings: Settings) -> list[Evidence]
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Learning curves at each matrix's best gain, greys from orthogonal to folded, identity in colour."""
-    from skiplab.experiments.gain_figures import curves_and_gains
+    from skiplab.experiments.old_gain_figures import curves_and_gains
 
     named = [("identity", *IDENTITY), *[(skip, model, skip) for model, skip in reversed(settings.skips)]]
     return curves_and_gains(frame, settings, named)
+
+
+def _joined(_: Any, tables: Any) -> Any:
+    import pandas as pd
+
+    return pd.concat(tables, ignore_index=True)
 
 
 STUDY = Study(
@@ -87,7 +93,7 @@ STUDY = Study(
     ),
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(train,),
-    table=figure_7.table,
+    table=_joined,
     figure=figure,
     claims=(
         Claim(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import networks
-from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+from skiplab.experiments import old_gains as searches
+from skiplab.experiments.old_gain_figures import TITLES, best_curves, gains_panel
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import final_dots, heatmap, learning_curves, mean_interval
 from skiplab.figures.style import new_figure, panel_letter

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import networks
-from skiplab.experiments.networks import FigureSettings, Member, Networks, Trained
+from skiplab.experiments import old_gains as searches
+from skiplab.experiments.networks import GainSettings, Member, Networks, Trained
 from skiplab.reproduction.trial import Bench, Call, trial
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ TRAINING_SHARE = 0.9  # of the progress bar
 
 
 @dataclass(frozen=True)
-class RescalingSettings(FigureSettings):
+class RescalingSettings(GainSettings):
     """The common settings and how networks are rescaled after training."""
 
     runs: int = 40

@@ -11,12 +11,12 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import measured_networks as networks
 from skiplab.experiments import narrow_networks as comparisons
 from skiplab.experiments import networks as earlier
+from skiplab.experiments import old_gains as searches
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
-from skiplab.experiments.networks import FigureSettings, Member
+from skiplab.experiments.networks import GainSettings, Member
 from skiplab.randomness import numpy_generator
 from skiplab.reproduction.trial import Call
 
@@ -61,14 +61,14 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def search_members(settings: FigureSettings, count: int, runs: int) -> list[Member]:
+def search_members(settings: GainSettings, count: int, runs: int) -> list[Member]:
     """Every triple at every gain on every search seed."""
     seeds = earlier.search_seeds(settings.seed, runs)
     grid = product(settings.gains, triples(settings.seed, count), seeds)
     return [Member(seed, gain, sigma, strength, mean) for gain, (mean, sigma, strength), seed in grid]
 
 
-def search(settings: FigureSettings, data: str, count: int, runs: int) -> Call:
+def search(settings: GainSettings, data: str, count: int, runs: int) -> Call:
     """Name the trial that searches μ, σ and λ at every gain."""
     return earlier.call(settings.search, data, MODEL, search_members(settings, count, runs), what="search")
 
@@ -90,7 +90,7 @@ def best_triple(found: pd.DataFrame, data: str, gain: float) -> Triple:
 
 
 def members(
-    settings: FigureSettings, found: pd.DataFrame, data: str, model: str, seeds: Sequence[int]
+    settings: GainSettings, found: pd.DataFrame, data: str, model: str, seeds: Sequence[int]
 ) -> list[Member]:
     """Members of a model at every gain; those of BiasReg have the triple that the search found for the gain."""
     chosen = []
@@ -100,7 +100,7 @@ def members(
     return chosen
 
 
-def decide(settings: FigureSettings, found: pd.DataFrame, data: str, models: Sequence[str]) -> list[Call]:
+def decide(settings: GainSettings, found: pd.DataFrame, data: str, models: Sequence[str]) -> list[Call]:
     """Name the deciding runs of several models on one data set; of plain and residual nets they are orhan2017's."""
     seeds = earlier.final_seeds(settings.seed, settings.runs)
     return [

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import networks as earlier
-from skiplab.experiments.networks import FigureSettings
+from skiplab.experiments import old_gains as searches
+from skiplab.experiments.networks import GainSettings
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -28,7 +28,7 @@ ALIKE = math.log(1.1)
 
 
 @dataclass(frozen=True)
-class Settings(FigureSettings):
+class Settings(GainSettings):
     """The earlier paper's settings, and how many triples (μ, σ, λ) are tried on how many seeds."""
 
     data: tuple[str, ...] = ("cifar100-coarse",)
@@ -94,7 +94,7 @@ def alike(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Two rows a data set: norms at the start of three epochs; accuracy, accuracy by gain, norms at one gain."""
-    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel, layer_norms
+    from skiplab.experiments.old_gain_figures import TITLES, best_curves, gains_panel, layer_norms
     from skiplab.figures.curves import by_layer, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
@@ -136,6 +136,12 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     return figure
 
 
+def _joined(_: Any, tables: Any) -> Any:
+    import pandas as pd
+
+    return pd.concat(tables, ignore_index=True)
+
+
 STUDY = Study(
     id="orhan2018/figure-6",
     item="Figure 6",
@@ -149,7 +155,7 @@ STUDY = Study(
     ),
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(search, decide),
-    table=figure_7.table,
+    table=_joined,
     figure=figure,
     claims=(
         Claim(
@@ -169,7 +175,7 @@ STUDY = Study(
         Claim(
             "bn-approaches-residual",
             "BiasReg with one BatchNorm comes within a point of the residual network's accuracy.",
-            Equivalent(margin=figure_7.ONE_POINT),
+            Equivalent(margin=0.01),
             lambda frame, settings: searches.compare(frame, settings, WITH_BN, RESIDUAL),
             "accuracy",
         ),

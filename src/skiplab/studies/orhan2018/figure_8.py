@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import gains as searches
 from skiplab.experiments import measured_networks as networks
 from skiplab.experiments import networks as earlier
+from skiplab.experiments import old_gains as searches
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -69,7 +69,7 @@ def trend(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Eigenvalues of covariance, correlation and of Σ itself above; gradient norms and accuracies below."""
-    from skiplab.experiments.gain_figures import TITLES, best_curves, layer_norms
+    from skiplab.experiments.old_gain_figures import TITLES, best_curves, layer_norms
     from skiplab.figures.curves import by_layer, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 

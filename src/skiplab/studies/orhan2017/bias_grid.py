@@ -1,0 +1,63 @@
+"""BiasSymmBreak's σ and λ, searched on a grid at every gain (figures 7 and 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from skiplab.experiments import networks
+from skiplab.experiments.gains import GainExperiment, Model, Tuned, search_call
+from skiplab.experiments.networks import GainSettings, Member
+from skiplab.reproduction.results import Results
+from skiplab.reproduction.trial import Call
+
+SYMM_BREAK, L2_REG, INIT = Model("bias-symm-break"), Model("bias-l2-reg"), Model("bias-init")
+WITH_BN = Model("bias-symm-break-bn")
+
+
+@dataclass(frozen=True)
+class GridSettings(GainSettings):
+    """The common settings and the search grid of the bias regularisers."""
+
+    sigmas: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
+    strengths: tuple[float, ...] = (0.001, 0.01, 0.1)
+
+
+QUICK: dict[str, Any] = {**networks.QUICK, "sigmas": (0.0, 0.03, 0.3, 1.0), "strengths": (0.01,)}
+SMOKE: dict[str, Any] = {**networks.SMOKE, "sigmas": (0.0, 0.1), "strengths": (0.01,)}
+
+
+@dataclass(frozen=True)
+class BiasGrid:
+    """σ × λ × gain, trained as BiasSymmBreak; σ = 0 is BiasL2Reg."""
+
+    l2: bool = False
+
+    def search(self, settings: GridSettings, data: str) -> Call:
+        """Name the trial that searches the whole grid."""
+        seeds = networks.search_seeds(settings.seed, settings.search_runs)
+        grid = product(settings.gains, settings.sigmas, settings.strengths, seeds)
+        members = [Member(seed, gain, sigma, strength) for gain, sigma, strength, seed in grid]
+        return search_call(settings, data, SYMM_BREAK, members)
+
+    def best(self, results: Results, data: str, gain: float) -> dict[str, float]:
+        """The σ and λ with the best mean accuracy at one gain."""
+        rows = results.rows(stage="search", data=data, model=SYMM_BREAK.name, gain=gain)
+        last = networks.last_accuracy(rows[(rows["sigma"] == 0) == self.l2])
+        means = last.groupby(["sigma", "strength"], as_index=False)["value"].mean()
+        best = means.loc[means["value"].idxmax()]
+        return {"sigma": float(best["sigma"]), "strength": float(best["strength"])}
+
+
+TUNED = {
+    SYMM_BREAK: Tuned(BiasGrid()),
+    L2_REG: Tuned(BiasGrid(l2=True)),
+    INIT: Tuned(BiasGrid(), borrowed=True),
+    WITH_BN: Tuned(BiasGrid(), borrowed=True),
+}
+
+
+def experiment(*models: Model) -> GainExperiment:
+    """Some of these models and free ones, searched and trained at every gain."""
+    return GainExperiment(*models, tuned={model: TUNED[model] for model in models if model in TUNED})
