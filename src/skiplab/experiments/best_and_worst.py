@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from skiplab.checks import at_least
 from skiplab.data.reading import has_split
 from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import narrow_networks as comparisons
 from skiplab.experiments import networks as earlier
 from skiplab.experiments import old_gains as searches
+from skiplab.experiments import old_narrow_networks as comparisons
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments.old_gain_figures import TITLES as TITLES
+from skiplab.reproduction.results import matching
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def runs_at(rows: pd.DataFrame, quantity: str, layer: int = 0) -> tuple[list[int], np.ndarray]:
     """Epochs at which a quantity was measured, and its values (runs, epochs)."""
-    chosen = rows[(rows["quantity"] == quantity) & (rows["layer"] == layer)]
+    chosen = matching(rows, quantity=quantity, layer=layer)
     wide = chosen.pivot(index="seed", columns="epoch", values="value")
     return [int(epoch) for epoch in wide.columns], wide.to_numpy(dtype=float)
 

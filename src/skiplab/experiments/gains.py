@@ -57,6 +57,7 @@ class Gains:
 
     search: str = "search"
     decide: str = "decide"
+    sparse: bool = False  # whether gains at which not all models have runs are passed over
 
     def best_gain(self, results: Results, data: str, model: Model) -> float:
         """The gain with the best mean accuracy of a model on the search seeds."""
@@ -85,7 +86,8 @@ class Gains:
         yield Condition(f"{data}, best gains ({gains})", True, rows)
         for gain in results.settings.gains:
             rows = [self.at(results, data, model, gain) for model in models]
-            yield Condition(f"{data}, gain {gain:.3g}", False, rows)
+            if not self.sparse or all(len(each) for each in rows):
+                yield Condition(f"{data}, gain {gain:.3g}", False, rows)
 
     def each(self, models: Sequence[Model], quantity: Quantity | None = None) -> Found:
         """Evidence with one sample per model, in their order, in every condition."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import best_and_worst
-from skiplab.experiments import epoch_figures as drawing
+from skiplab.experiments import old_epoch_figures as drawing
 from skiplab.experiments.best_and_worst import NARROW, WIDE_UNITS, Condition, Settings
 
 if TYPE_CHECKING:

@@ -189,9 +189,10 @@ def learned_rows(rows: Rows, last: int, least: float) -> Rows:
 # Naming trials -----------------------------------------------------------------------------------------
 
 
-def call(settings: Measured, what: str = "") -> Call:
-    """Name the trial that trains and measures."""
-    return train_and_measure.of(settings, earlier.label(settings.networks, what or settings.part))
+def call(settings: Measured, what: str = "", *, stage: str = "") -> Call:
+    """Name the trial that trains and measures; its rows are for the networks' part, unless a stage is named."""
+    label = earlier.label(settings.networks, what or settings.part)
+    return train_and_measure.of(settings, label, stage=stage or settings.part)
 
 
 def narrow_search(settings: CurvatureSettings, data: str, model: str) -> Call:
@@ -199,7 +200,11 @@ def narrow_search(settings: CurvatureSettings, data: str, model: str) -> Call:
     seeds = earlier.search_seeds(settings.seed, settings.search_runs)
     training = replace(settings.narrow_training, epochs=settings.search_epochs)
     members = [Member(seed, gain) for gain, seed in product(settings.gains, seeds)]
-    return call(Measured(earlier.together(training, data, model, members), "narrow"), "narrow search")
+    return call(
+        Measured(earlier.together(training, data, model, members), "narrow"),
+        "narrow search",
+        stage="narrow search",
+    )
 
 
 def part(frame: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -12,9 +12,9 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import narrow_networks as comparisons
 from skiplab.experiments import networks as earlier
 from skiplab.experiments import old_gains as searches
+from skiplab.experiments import old_narrow_networks as comparisons
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.networks import GainSettings, Member
 from skiplab.randomness import numpy_generator

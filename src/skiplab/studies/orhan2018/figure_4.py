@@ -59,7 +59,7 @@ SMOKE = {
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Draw the paper's five panels, one row per data set."""
-    from skiplab.experiments.epoch_figures import TITLES, epoch_axis, runs_at
+    from skiplab.experiments.old_epoch_figures import TITLES, epoch_axis, runs_at
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import narrow_networks as comparisons
 from skiplab.experiments import old_gains as searches
+from skiplab.experiments import old_narrow_networks as comparisons
 from skiplab.experiments.measured_networks import CurvatureSettings
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
@@ -105,7 +105,7 @@ def less_degenerate(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidenc
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Accuracy over epochs and by gain for each data set; degeneracy and accuracy of the narrow networks."""
-    from skiplab.experiments.epoch_figures import TITLES, over_epochs
+    from skiplab.experiments.old_epoch_figures import TITLES, over_epochs
     from skiplab.experiments.old_gain_figures import best_curves, gains_panel
     from skiplab.figures.colours import label_of
     from skiplab.figures.curves import learning_curves

@@ -11,8 +11,8 @@ from skiplab.experiments import measured_networks as networks
 from skiplab.experiments import networks as earlier
 from skiplab.experiments import old_gains as searches
 from skiplab.experiments.measured_networks import Measured
-from skiplab.experiments.narrow_networks import values
 from skiplab.experiments.networks import Member
+from skiplab.experiments.old_narrow_networks import values
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
@@ -84,7 +84,7 @@ def fewer_zeros(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """A column a data set: accuracy over epochs above, probability of zero responses below."""
-    from skiplab.experiments.epoch_figures import TITLES, over_epochs
+    from skiplab.experiments.old_epoch_figures import TITLES, over_epochs
     from skiplab.experiments.old_gain_figures import best_curves
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter

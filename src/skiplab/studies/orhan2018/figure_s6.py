@@ -8,9 +8,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import narrow_networks as comparisons
 from skiplab.experiments import networks as earlier
 from skiplab.experiments import old_gains as searches
+from skiplab.experiments import old_narrow_networks as comparisons
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater
@@ -111,7 +111,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 
 def _panels(axes: Sequence[Any], frame: pd.DataFrame, settings: Settings, data: str) -> None:
-    from skiplab.experiments.epoch_figures import TITLES
+    from skiplab.experiments.old_epoch_figures import TITLES
     from skiplab.experiments.old_gain_figures import best_curves
     from skiplab.figures.curves import learning_curves
     from skiplab.studies.orhan2018.spectra_panels import (

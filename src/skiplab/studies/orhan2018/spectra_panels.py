@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import measured_networks as networks
 from skiplab.experiments import old_gains as searches
-from skiplab.experiments.epoch_figures import TITLES, over_epochs, runs_at
+from skiplab.experiments.old_epoch_figures import TITLES, over_epochs, runs_at
 from skiplab.experiments.old_gain_figures import best_curves
 
 if TYPE_CHECKING:
