@@ -1,4 +1,4 @@
-"""A study's seed names a stream of runs: two seeds share none, and seed 0 has the runs that are published."""
+"""A study's seed names a stream of runs: two seeds share none, and the declared one has what is published."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import dataclasses
 from itertools import combinations
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from skiplab.randomness import SEEDS_PER_STREAM
-from skiplab.reproduction.runner import Options, run_study
-from skiplab.reproduction.settings import settings_of
+from skiplab.reproduction.results import Part, Results
+from skiplab.reproduction.runner import Options, results_of, run_study
 from skiplab.reproduction.store import Store, StudyRun, published
-from skiplab.reproduction.study import SCALES, Study
+from skiplab.reproduction.study import SCALES, Study, stage_name
 from skiplab.reproduction.trial import Call
 from skiplab.studies import CATALOGUE
 
-SEEDS = (0, 1, 2, 7)
+LATER = (0, 1, 2, 7)  # how far a seed is from the declared one
 STUDIES = {study.id: study for study in CATALOGUE}
 every_study = pytest.mark.parametrize("study", list(CATALOGUE), ids=lambda study: study.id)
 every_run = pytest.mark.parametrize("run", published().runs(), ids=lambda run: f"{run.study}/{run.name}")
@@ -39,7 +38,7 @@ def drawn(settings: Any) -> set[int]:
 
 
 def assert_apart(calls: dict[int, list[Call]]) -> None:
-    """Calls by study seed name the same runs, each seed in a stream of its own."""
+    """Calls by distance from the declared seed name the same runs, each seed in a stream of its own."""
     by_seed = {seed: [drawn(call.settings) for call in named] for seed, named in calls.items()}
     assert any(by_seed[0]), "no call names a run"
     for one, other in combinations(by_seed.values(), 2):
@@ -52,32 +51,51 @@ def assert_apart(calls: dict[int, list[Call]]) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_first_stage_of_two_seeds_has_no_run_in_common(study: Study, scale: str) -> None:
     chosen = study.settings[scale]
-    assert chosen.seed == 0
-    assert_apart({seed: study.stages[0](dataclasses.replace(chosen, seed=seed), []) for seed in SEEDS})
+    assert_apart({later: calls_of(study, 0, Results(moved_on(chosen, later))) for later in LATER})
 
 
 @every_run
-def test_seed_0_names_what_is_published_and_other_seeds_other_runs_at_every_stage(run: StudyRun) -> None:
-    study, store = STUDIES[run.study], published()
-    settings = settings_of(study, run)
-    assert settings.seed == 0
-    tables: list[pd.DataFrame] = []
+def test_the_declared_seed_names_what_is_published_and_others_other_runs(run: StudyRun) -> None:
+    study = STUDIES[run.study]
+    stored = results_of(study, run)
     for number, stage in enumerate(study.stages):
+        before = [part for part in stored.parts if part.named_in in names_before(study, number)]
         # What a later stage decides from: the published tables, as if another seed's runs had come out the same.
         calls = {
-            seed: stage(dataclasses.replace(settings, seed=seed), [moved(table, seed) for table in tables])
-            for seed in SEEDS
+            later: calls_of(
+                study,
+                number,
+                Results(moved_on(stored.settings, later), [moved(part, later) for part in before]),
+            )
+            for later in LATER
         }
         assert_apart(calls)
-        keys = [each["key"] for each in run.trials if each["stage"] == number]
-        assert [call.key(run.provenance["data"].__getitem__) for call in calls[0]] == keys
-        if number + 1 < len(study.stages):
-            tables.append(pd.concat([store.table(key) for key in keys], ignore_index=True))
+        keys = {each["key"] for each in run.trials if each["named_in"] == stage_name(stage)}
+        assert {call.key(run.provenance["data"].__getitem__) for call in calls[0]} == keys
 
 
-def moved(table: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """A stage's table with its runs moved from seed 0's stream to another one's."""
-    return table.assign(seed=table["seed"] + SEEDS_PER_STREAM * seed)
+def names_before(study: Study, number: int) -> set[str]:
+    """The names of the stages before one."""
+    return {stage_name(stage) for stage in study.stages[:number]}
+
+
+def calls_of(study: Study, number: int, results: Results) -> list[Call]:
+    """The calls that a stage names."""
+    return list(study.stages[number](results))
+
+
+def moved_on(settings: Any, later: int) -> Any:
+    """The settings with a seed so much later than the declared one."""
+    return dataclasses.replace(settings, seed=settings.seed + later)
+
+
+def moved(part: Part, later: int) -> Part:
+    """A trial's table with its runs moved to a later seed's stream."""
+    if "seed" not in part.table:
+        return part
+    return dataclasses.replace(
+        part, table=part.table.assign(seed=part.table["seed"] + SEEDS_PER_STREAM * later)
+    )
 
 
 @pytest.mark.slow
@@ -93,7 +111,7 @@ def test_another_seed_gives_a_table_of_the_same_kind(
         run_study(study, Store(tmp_path), scale="smoke", overrides={"seed": seed}, options=serial)
         for seed in (0, 12_345_678)
     )
-    tables = [pd.read_parquet(run.folder / "table.parquet") for run in (first, other)]
+    tables = [results_of(study, run).frame for run in (first, other)]
     assert tables[0].dtypes.equals(tables[1].dtypes)
     rows = [[(row["claim"], row["headline"]) for row in run.verdicts] for run in (first, other)]
     assert rows[0] == rows[1]

@@ -18,8 +18,8 @@ def no_data(name: str) -> str:
 
 
 def test_key_does_not_depend_on_study_or_label() -> None:
-    first = {call.key(no_data) for call in COUNT.stages[0](COUNT.settings["quick"], [])}
-    second = {call.key(no_data) for call in SHARING.stages[0](SHARING.settings["quick"], [])}
+    first = {call.key(no_data) for call in calls_of(COUNT)}
+    second = {call.key(no_data) for call in calls_of(SHARING)}
     assert first == second
     assert len(first) == 6
     assert draw.of(Draw(1), "a").key(no_data) == draw.of(Draw(1), "b").key(no_data)
@@ -50,8 +50,8 @@ def test_key_changes_with_any_setting(other: Draw) -> None:
 def test_key_changes_with_function_version_and_data() -> None:
     call = draw.of(Draw(1))
     assert draw_from.of(Draw(1)).key(no_data) != call.key(no_data)
-    newer = Trial(draw.function, 2)
-    Trial(draw.function, 1)  # so that the list of versions is as it was
+    newer = Trial(draw.function, draw.name, 2)
+    Trial(draw.function, draw.name, 1)  # so that the list of versions is as it was
     assert newer.name == draw.name
     assert newer.of(Draw(1)).key(no_data) != call.key(no_data)
     on_data = draw_from.of(DrawFrom(1, data="digits"))
