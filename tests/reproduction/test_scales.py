@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import doctest
+import sys
 from dataclasses import dataclass
 
 import pytest
 
-from skiplab.reproduction import scales as module
 from skiplab.reproduction.scales import chunks, scales, subset
 
 
@@ -53,4 +53,4 @@ def test_chunks_keep_order_and_lose_nothing() -> None:
 
 
 def test_examples_are_true() -> None:
-    assert doctest.testmod(module).failed == 0
+    assert doctest.testmod(sys.modules[scales.__module__]).failed == 0
