@@ -77,12 +77,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2017/figure-9",
-    item="Figure 9",
-    title="Orthogonal skip matrices work as well as the identity; the less orthogonal, the worse",
-    caption=(
-        "Training accuracy of 30-layer residual networks whose skip matrices are orthogonal or folded to fewer "
-        "distinct vectors, each at its best initial gain (above), and for every gain (below)."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(train,),
     table=figure_7.table,
@@ -112,11 +107,5 @@ STUDY = Study(
     ),
     cost={"quick": 45, "paper": 1200},
     paper_device="one H200",
-    choices=(
-        "Every layer draws its own random matrix; folding repeats columns of an orthogonal matrix, as printed.",
-        "Gradients are measured at the start of epochs 1, 2 and 3 on 500 images.",
-        *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),
-    ),
-    errata=figure_7.STUDY.errata,
     in_tour=False,
 )
