@@ -21,6 +21,10 @@ def test_the_numbers_in_the_readme_are_the_published_ones() -> None:
     assert run("tools/readme.py", "--check").returncode == 0, "run `python tools/readme.py`"
 
 
+def test_the_errata_are_those_of_the_studies() -> None:
+    assert run("tools/errata.py", "--check").returncode == 0, "run `python tools/errata.py`"
+
+
 def test_every_file_that_the_readme_links_to_exists() -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", README)
     assert len(links) >= 6

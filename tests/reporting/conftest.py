@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -69,19 +71,34 @@ def verdict(**changes: Any) -> dict[str, Any]:
     return row | changes
 
 
-def _study(name: str, item: str, title: str, claims: dict[str, str], **more: Any) -> Study:
+_WORDS = TemporaryDirectory()
+atexit.register(_WORDS.cleanup)
+
+
+def _words(name: str, title: str, caption: str = "", described: str = "", **lists: list[str]) -> str:
+    """Write a study's Markdown file and return its path."""
+    caption = caption or f"{title}. Lines are means over runs, bands their 95 % intervals."
+    lines = [f"# {title}", "## Caption", caption]
+    if described:
+        lines += ["## The paper says", described]
+    for heading, bullets in lists.items():
+        lines += [f"## {heading.capitalize()}", *(f"- {bullet}" for bullet in bullets)]
+    path = Path(_WORDS.name) / f"{name.replace('/', '-')}.md"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def _study(name: str, item: str, title: str, claims: dict[str, str], **words: Any) -> Study:
     return Study(
         id=name,
         item=item,
-        title=title,
-        caption=more.pop("caption", f"{title}. Lines are means over runs, bands their 95 % intervals."),
+        words=_words(name, title, **words),
         settings={},
         stages=(),
         table=lambda settings, tables: tables[0],
         figure=lambda table, settings: None,
         claims=[Claim(each, text, Greater(), lambda table, settings: []) for each, text in claims.items()],
         cost={"smoke": 0.5, "quick": 42.0, "paper": 5400.0},
-        **more,
     )
 
 
@@ -102,7 +119,8 @@ STUDIES = (
             "The paper does not give the initial gain; we use √2 and 0.3.",
             "Validation split: 5,000 images.",
         ],
-        errata=["Equation 12 lacks a factor of ½; we use the corrected form."],
+        errata=["Equation 12 lacks a factor of ½; we use the corrected form. (`tests/none.py`)"],
+        amendments=["2026-01-02: The margin is one point; it was two, and the row was undecided."],
         described="The text says that the fraction falls after three epochs.",
     ),
     _study(

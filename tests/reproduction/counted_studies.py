@@ -159,9 +159,7 @@ def study(name: str, settings: Any, stages: Sequence[Any], **more: Any) -> Study
     """A study of this paper; every scale takes a moment."""
     return Study(
         id=f"toy2000/{name}",
-        item=name.replace("-", " ").title(),
-        title=f"Counted trials [{name}]",
-        caption="Dots are values.",
+        words=str(Path(__file__).parent / "counted_words" / f"{name}.md"),
         settings={
             "smoke": dataclasses.replace(settings, runs=2),
             "quick": settings,
@@ -173,8 +171,6 @@ def study(name: str, settings: Any, stages: Sequence[Any], **more: Any) -> Study
         claims=CLAIMS,
         cost={"quick": 3, "paper": 6000},
         paper_device="one H200",
-        choices=("The seeds are ours.",),
-        errata=("The paper does not exist.",),
         **more,
     )
 

@@ -30,9 +30,7 @@ def study_of(rows: Rows) -> Study:
         return Claim(f"claim-{number}", "text", kind, lambda table, settings: [evidence], unit="%")
 
     claims = [claim(number, *row) for number, row in enumerate(rows)]
-    return Study(
-        "paper/item", "item", "title", "caption", {}, [], lambda *_: None, lambda *_: None, claims, {}
-    )
+    return Study("paper/item", __file__, {}, [], lambda *_: None, lambda *_: None, claims, {})
 
 
 def verdicts(rows: Rows, alpha: float = 0.05) -> list[Verdict]:
@@ -295,7 +293,7 @@ def test_further_rows_and_details_of_the_evidence_are_kept() -> None:
         Evidence("gain 1", [LOW, HIGH]),
     ]
     claim = Claim("rise", "it rises", Ordered(), lambda table, settings: rows[: table + settings])
-    study = Study("p/i", "i", "t", "c", {}, [], lambda *_: None, lambda *_: None, [claim], {})
+    study = Study("p/i", __file__, {}, [], lambda *_: None, lambda *_: None, [claim], {})
     found = judge(study, 1, 1, "paper")
     assert [row.condition for row in found] == ["gain .3", "gain 1"]
     assert [row.headline for row in found] == [False, True]

@@ -59,7 +59,11 @@ def show(
     if found.described:
         console.print(f"\n[bold]The paper's own figure[/]\n{escape(found.described)}", highlight=False)
     console.print(_settings(found))
-    for heading, lines in (("Ours, where the paper is silent", found.choices), ("Errata", found.errata)):
+    for heading, lines in (
+        ("Ours, where the paper is silent", found.choices),
+        ("Errata", found.errata),
+        ("Changed after results were seen", found.amendments),
+    ):
         if lines:
             console.print(f"\n[bold]{heading}[/]")
             items = Table.grid(padding=(0, 1))

@@ -252,17 +252,3 @@ CLAIMS = (
         "share of variance",
     ),
 )
-RANKING = (
-    "Networks are ranked by training accuracy averaged over all epochs, each the running mean over its batches.",
-    "The headline is at the best initial gain of these networks, chosen on separate seeds; Glorot's gain 1, which "
-    "the paper likely used, is a further row.",
-    "Epochs shown, and 100 epochs of training. Before training (epoch 0, a further row) the groups differ by their "
-    "random initial weights alone.",
-    "The groups are selected by accuracy, so what sets them apart goes along with accuracy and need not cause it.",
-)
-CHOICES = (
-    "Small networks of the paper's depth on principal components have exact spectra and decide; |λ| < .001 counts "
-    "as degenerate. At the paper's width no method settles that fraction, so norms, overlaps and dependences alone "
-    "are shown there, as further rows, with their rank correlations with accuracy over all networks.",
-    *RANKING,
-)

@@ -12,6 +12,7 @@ from typing import Any
 
 from skiplab.reproduction.claim import Claim
 from skiplab.reproduction.trial import Call
+from skiplab.reproduction.words import read
 
 SCALES = ("smoke", "quick", "paper")
 
@@ -24,13 +25,12 @@ Stage = Callable[..., Sequence[Call]]
 class Study:
     """One item of a paper. See CONTRIBUTING.md for how to write one.
 
-    ``described`` says in our words what the paper's text says of its own figure, to be read beside ours.
+    ``words=__file__`` names the declaring file, beside which a Markdown file says what is said of the study.
+    ``item`` follows from the id (figure-7 is Figure 7) unless it is given.
     """
 
     id: str
-    item: str
-    title: str
-    caption: str
+    words: str
     settings: Mapping[str, Any]
     stages: Sequence[Stage] = field(repr=False)
     figure: Callable[..., Any] = field(repr=False)
@@ -38,15 +38,46 @@ class Study:
     cost: Mapping[str, float]
     table: Any = field(repr=False, default=None)  # of studies not yet written on Results
     paper_device: str = "cpu"
-    choices: Sequence[str] = ()
-    errata: Sequence[str] = ()
-    described: str = ""
     alpha: float = 0.05
     in_tour: bool = False
+    item: str = ""
     paper: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "paper", self.id.split("/")[0])
+        paper, _, name = self.id.partition("/")
+        kind, _, number = name.partition("-")
+        object.__setattr__(self, "paper", paper)
+        object.__setattr__(self, "item", self.item or f"{kind.capitalize()} {number}".strip())
+
+    @property
+    def title(self) -> str:
+        """What the item shows, in a line."""
+        return read(self.words).title
+
+    @property
+    def caption(self) -> str:
+        """What is to be seen in our figure."""
+        return read(self.words).caption
+
+    @property
+    def described(self) -> str:
+        """In our words, what the paper's text says of its own figure, to be read beside ours."""
+        return read(self.words).described
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What is ours, where the paper is silent."""
+        return read(self.words).choices
+
+    @property
+    def errata(self) -> tuple[str, ...]:
+        """What the paper gets wrong."""
+        return tuple(erratum.text for erratum in read(self.words).errata)
+
+    @property
+    def amendments(self) -> tuple[str, ...]:
+        """What was changed after results were seen, each with its date and the old verdict."""
+        return read(self.words).amendments
 
 
 def stage_name(stage: Stage) -> str:

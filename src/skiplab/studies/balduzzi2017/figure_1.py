@@ -155,14 +155,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="balduzzi2017/figure-1",
-    item="Figure 1",
-    title="Gradients of deep feedforward networks look like white noise, those of shallow ones like brown noise",
-    caption=(
-        "Top: the gradient df/dx of random networks with 200 rectifiers a layer, at 256 points of [−2, 2], and "
-        "noise. Bottom: its covariance |(g − ḡ)(g − ḡ)ᵀ|/σ². (a) One hidden layer. (b) 24 layers, mean-centred. (c) "
-        "A resnet of 50 layers with batch normalisation and β = .1. (d) Brown noise. (e) White noise. One network of "
-        "each kind is shown, the first drawn; verdicts rest on all."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=2, width=16, deep=4, resnet=6, points=64, lags=5, series=200),
         "quick": Settings(runs=20),
@@ -198,37 +191,5 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.5, "quick": 15.0, "paper": 45.0},
-    described=(
-        "Columns a (one layer) and d (brown noise) look alike, with blocks in their covariance; so do b (24 "
-        "layers) and e (white noise), whose covariance has no structure left. Column c, the resnet of 50 "
-        "layers, has much more structure than b and lies between the two noises."
-    ),
-    choices=(
-        "A band holds the central 95 % of single noise series of 256 values, from 10,000 of them; a claim is that "
-        "the mean over networks lies in it, so it has two rows, one for each end. The paper shows one network each.",
-        "That is a weak sense of “resembles”: the mean of 100 networks could leave the narrower band of the mean of "
-        "100 series, single networks could leave the band more often than the 5 % that noise does, and an average "
-        "over lags can hide lag 1. Each has a further row for the mean-centred network, added after review.",
-        "Biases have deviation 1 in the shallow network and are left out where the next layer is centred, which "
-        "would take them out exactly. The text's deviation, 1/√200, and 24 layers with biases and no centring have "
-        "further rows.",
-        "The 24-layer network has weights of variance 2/fan-in (He) throughout; so has the resnet. Only the shallow "
-        "network has v = (1, …, 1), as the text says, and its outgoing weights are a product of two Gaussian layers.",
-        "Means and variances of centring and batch normalisation are those of the 256 points, and constants in "
-        "df/dx.",
-        "“Between” was taken to mean between the two bands before anything was measured. The rows on the mean of "
-        "brown noise, the weaker reading, were added after a trial run and are no headline.",
-    ),
-    errata=(
-        "With the biases of the text, N(0, 1/200), and v = (1, …, 1) every kink lies near 0 and the gradient of "
-        "figure 1a would be flat but for |x| < .18. Deviation 1 gives a picture like the paper's.",
-        "Of the same resnet, 50 layers with β = .1, the paper says that it lies between brown and white noise "
-        "(figure 1) and that it resembles brown noise (figure 2c). In 100 networks its mean ACF is .58: just inside "
-        "the band of brown series, .54 to .93, and below their mean, .79. With β = 1 it is .15, between the bands.",
-        "Without biases and centring a network of one input is linear on each side of 0 and nothing shatters at any "
-        "depth; with biases alone shattering is slow. What whitens gradients here is centring.",
-        "Single 24-layer networks, mean-centred, are not as white as white noise: the ACF averaged over lags is in "
-        "the 95 % band in 77 of 100 (with batch normalisation in 93).",
-    ),
     in_tour=True,
 )

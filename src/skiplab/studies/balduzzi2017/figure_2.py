@@ -128,13 +128,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="balduzzi2017/figure-2",
-    item="Figure 2",
-    title="Gradients of feedforward networks whiten with depth, those of resnets far less",
-    caption=(
-        "Autocorrelation of df/dx along 256 points of [−2, 2], mean over networks with its 95 % interval, by depth. "
-        "(a) Feedforward networks, mean-centred. (b) Resnets with batch normalisation. (c) The same with β = .1. "
-        "(d) Noise. Shaded strips are where the mean ACF of as many noise series lies in 95 % of experiments."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=2, width=16, depths=(2, 4), points=64, lags=5, series=200),
         "quick": Settings(runs=20),
@@ -162,31 +156,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.5, "quick": 30.0, "paper": 30.0},
-    described=(
-        "The autocorrelation of feedforward nets falls faster the deeper they are, and at 50 layers cannot be "
-        "told from white noise. That of resnets falls too, but some is left at 50 layers; with β = .1 even "
-        "the 50-layer resnet resembles brown noise."
-    ),
-    choices=(
-        "The depths are those of section 4; which ones the paper's panels show, and up to what lag, our source "
-        "does not say: lags 1 to 15 are ours.",
-        "Feedforward networks are mean-centred, as the 24-layer one of figure 1; with batch normalisation, or with "
-        "nothing centred and biases of deviation 1, they are further rows. Resnets have batch normalisation.",
-        "The band of the second claim is that of a single noise series of 256 values, and the claim that the mean "
-        "over networks lies in it; so it has two rows, one for each end. “Indistinguishable” asks for more: that "
-        "single networks lie in the band as often as noise, 95 %, and that the mean, and lag 1 alone, lie in the "
-        "narrower band of the mean of 20 series (at lag 1 the figure's strips). These are further rows, added after "
-        "review.",
-        "An average over lags can hide lag 1: feedforward networks of 10 layers with batch normalisation have an "
-        "average of −.001, as white noise has, and .45 at lag 1. Only a further row of the first claim has them.",
-        "Means and variances of centring and batch normalisation are those of the 256 points, and constants in "
-        "df/dx.",
-        "Networks of different kinds and depths are drawn independently.",
-    ),
-    errata=(
-        "Theorem 3 is said to explain figure 2a; it explains 2b and 2c.",
-        "A feedforward network in which nothing is centred keeps an ACF far from white even at 50 layers, with "
-        "biases of deviation 1; without biases there is no shattering at all. Theorem 1 assumes that a "
-        "quarter of a layer's units is active for both of two inputs; without centring it is more.",
-    ),
 )

@@ -11,7 +11,7 @@ from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Greater, Value
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench, Call, trial
-from skiplab.studies.balduzzi2017.networks import BIAS, POINTS, Network, ensemble, grid, plain, residual
+from skiplab.studies.balduzzi2017.networks import POINTS, Network, ensemble, grid, plain, residual
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -230,23 +230,9 @@ SCALES = {
     "quick": Settings(runs=100),
     "paper": Settings(runs=100),
 }
-CHOICES = (
-    "The paper does not say what the inputs are; ours are the 256 points of [−2, 2] of figures 1 and 2.",
-    f"Biases have deviation {BIAS:g} in every layer where there is no batch normalisation, which would take them "
-    "out; rows “small biases” have N(0, 1/100), after section 1.1, and rows “no biases” none.",
-    "Resnets have β = 1; those with β = .1 and those without batch normalisation are further rows.",
-    "Batch normalisation uses the mean and variance of the 256 points.",
-)
-
 STUDY = Study(
     id="balduzzi2017/figure-3",
-    item="Figure 3",
-    title="With batch normalisation rectifiers are active as coin flips are; without it they grow redundant",
-    caption=(
-        "Share of inputs for which units are active (green) and share of distinct pairs of inputs for which they are "
-        "active twice (blue), averaged over a layer's units; means over 100 networks of 100 units a layer. Solid: "
-        "without batch normalisation; dotted: with. Shades are 95 % intervals of the mean. Grey lines: coin flips."
-    ),
+    words=__file__,
     settings=SCALES,
     stages=(draws,),
     table=table,
@@ -282,20 +268,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.5, "quick": 40.0, "paper": 40.0},
-    described=(
-        "With and without batch normalisation units are active for half their inputs on average. With it they "
-        "are co-active for a quarter of distinct pairs of inputs; without it that share climbs with depth. "
-        "Resnets with batch normalisation behave as feedforward nets do (not shown there)."
-    ),
-    choices=(
-        *CHOICES,
-        "The margin of “the same” is a tenth of the paper's quarter, for activation too. Shares of “all layers” are "
-        "means over the 50 layers.",
-    ),
-    errata=(
-        "A unit active for k of B inputs is co-active for k(k − 1)/(B(B − 1)) of their pairs, whichever inputs they "
-        "are. Averaged over pairs, coactivation is therefore the second moment of figure 4's activation histogram: a "
-        "quarter says that every unit is active for half the inputs, not that activations of nearby inputs are "
-        "independent, as assumption 1 needs.",
-    ),
 )

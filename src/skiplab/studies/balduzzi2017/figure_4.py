@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.balduzzi2017.figure_3 import BINS, CHOICES, SCALES, Settings, by_layer, kinds, rows_of
+from skiplab.studies.balduzzi2017.figure_3 import BINS, SCALES, Settings, by_layer, kinds, rows_of
 from skiplab.studies.balduzzi2017.figure_3 import draws as networks_of_figure_3
 from skiplab.studies.balduzzi2017.networks import REACH
 
@@ -113,15 +113,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="balduzzi2017/figure-4",
-    item="Figure 4",
-    title="Batch normalisation uses every rectifier and shatters its response; a skip keeps it in longer pieces",
-    caption=(
-        "Rasters: which of a layer's 100 units (rows) are active (black) for which of 256 inputs in order (columns), "
-        "in one network. Left histograms: of units, by the share of inputs for which they are active. Right "
-        "histograms: of runs of equal activation, by contiguity, their length. Histograms are means over all "
-        "networks with 95 % intervals. (a) Feedforward without and (b) with batch normalisation (BN). (c) Resnet "
-        "with it."
-    ),
+    words=__file__,
     settings=SCALES,
     stages=(draws,),
     table=table,
@@ -161,22 +153,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.5, "quick": 40.0, "paper": 40.0},
-    described=(
-        "Without batch normalisation units of layer 50 are on or off for all inputs: a histogram with two "
-        "ends and long stretches. With it a feedforward net's raster looks like television noise, most units "
-        "active for half the inputs and stretches short; a resnet's units are used as well and keep stretches "
-        "of many lengths."
-    ),
-    choices=(
-        *CHOICES,
-        "Networks are figure 3's; the paper gives neither size nor number, nor which layers its picture shows but "
-        "50.",
-        "Bimodal, half, short and broad are the paper's words made measurable: ten bins, the middle two of them, the "
-        "mean length of a network's runs, and the deviation of their log₂. Coin flips have runs of two inputs on "
-        "average.",
-    ),
-    errata=(
-        "Without biases and batch normalisation a unit's field is linear on each side of 0, so that it is active for "
-        "all, none or half of the inputs; that bimodality needs no depth beyond a few layers.",
-    ),
 )

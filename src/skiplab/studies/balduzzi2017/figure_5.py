@@ -211,15 +211,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="balduzzi2017/figure-5",
-    item="Figure 5",
-    title="Gradients on images shatter with depth, less so with skip connections",
-    caption=(
-        "Covariances of the gradients of a minibatch of images, in the order of a k-means clustering of the "
-        "shallowest network’s gradients, for the shallowest and the deepest feedforward network (a) and resnet (b), "
-        "each on a scale of its own that ends at the 99th percentile off the diagonal; the effective rank of the "
-        "gradients relative to white noise (c) and the norm of their mean over their standard deviation (d) by "
-        "depth, means over networks with 95 % intervals. Dashed: white noise."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(stage,),
     table=table,
@@ -254,34 +246,5 @@ STUDY = Study(
     ),
     cost={"quick": 50, "paper": 120},
     paper_device="one H200",
-    described=(
-        "Blocks of alike gradients are visible in both networks of 2 layers. At 50 layers they are gone "
-        "without skips and still there in the resnet with β = .1. The relative effective rank grows much "
-        "faster with depth without skips, slower for smaller β; the norm of the mean gradient falls much "
-        "faster without skips."
-    ),
-    choices=(
-        "The gradient is that of each image’s cross-entropy in its own pixels, in all panels: the paper says that "
-        "this section has “the cross-entropy loss”, of panels a and b that they show “gradients in the first layer” "
-        "and of the ranks in c that they are of “gradients with respect to the input”. At paper scale the summed "
-        "outputs of section 3 are further rows.",
-        "Batch normalisation uses the minibatch’s mean and variance, held constant in the derivative, so that each "
-        "gradient is that of one image.",
-        "Networks have 16 filters throughout at full resolution; depth counts the convolutions in modules of two, "
-        "beside a first convolution and a linear output. A module is x + β conv(ρ(BN(conv(ρ(BN(x)))))).",
-        "The independent unit is a run: a network a depth, with the same weights for all models, on a minibatch of "
-        "its own, 30 runs in all. The paper averages over 30 minibatches and does not say of how many networks; "
-        "networks differ far more than minibatches do (the norm at depth 2: ten times).",
-        "How fast a quantity grows or decays is its mean change since the shallowest network, over all deeper ones, "
-        "with log norm for the norm. Slopes against log depth are further rows: without skips the rank is largest "
-        "and the norm that of white noise at ten layers, and a line through all depths understates how fast they "
-        "got there (decided after a first look at quick runs).",
-        "So the rank without skips does not visibly grow beyond ten layers, as the paper’s words suggest: at paper "
-        "scale it is .41 at 10 layers and .38 at 50 (.65 and .59 for the summed outputs). The change has further "
-        "rows, added after review; with 30 runs its sign is undecided.",
-        "Ranks are of the matrix of gradients as the formula has it, not centred; pictures are of |covariance|, "
-        "centred, as in figure 1.",
-        "Quick scale: 10 runs, images averaged to 16 × 16 pixels, the gradient of the loss alone.",
-    ),
     in_tour=False,
 )

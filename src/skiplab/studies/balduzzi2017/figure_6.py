@@ -176,13 +176,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="balduzzi2017/figure-6",
-    item="Figure 6",
-    title="Feedforward networks that look linear at first train as deep as residual ones",
-    caption=(
-        "Test accuracy (a) of thin convolutional networks against their depth: concatenated rectifiers (CReLU) with "
-        "and without the looks-linear initialisation, a residual and a plain ReLU network; (b), ours: training "
-        "accuracy in the last epoch. Dots are networks, lines means with 95 % intervals."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(train,),
     table=table,
@@ -219,29 +213,5 @@ STUDY = Study(
     ),
     cost={"quick": 140, "paper": 28000},
     paper_device="one H200",
-    described=(
-        "ReLU and CReLU networks do steadily worse with depth, and ReLU falls below the 40 % of a linear "
-        "classifier at 198 layers. The CReLU network with the looks-linear start does about as well as the "
-        "resnet at every depth."
-    ),
-    choices=(
-        "All four networks have batch normalisation (ours): the residual one follows He et al. (2016a), who use it, "
-        "and the paper says that it is the ReLU network with skips. Leave it out with --set batch_norm=false.",
-        "The auto-scheduler measures the relative slope of a line through the last ten epochs’ mean training losses, "
-        "after every epoch and for each network; below 1 % an epoch five times in a row it halves the rate, to "
-        "1/1024 at the least. Ten epochs and five times are the paper’s, the rest is ours.",
-        "Adam starts at a rate of .001, in batches of 128, for 100 epochs (ours; the paper gives none of these).",
-        "CReLU networks have 8/√2, 16/√2, … filters, rounded to 6, 11, 23 and 45.",
-        "“Comparable” is tested as equal within a point of test accuracy at the largest depth; the other depths are "
-        "further rows.",
-        "“Worse than the linear baseline at 198 layers” is tested at the largest depth that was run.",
-        "Quick scale: 1,000 images averaged to 16 × 16 pixels, shifts of 2 pixels instead of 4, 6 epochs, 50 layers "
-        "at most. The auto-scheduler, which needs 14 epochs, does not act there, and since no network reaches 40 %, "
-        "“worse than linear” says little.",
-    ),
-    errata=(
-        "The depth is 4r + 2, so the 198 layers of the text are r = 49; the figure’s other depths are read off its "
-        "axis only roughly, ours are r = 1, 3, 7, 12, 24 and 49.",
-    ),
     in_tour=False,
 )

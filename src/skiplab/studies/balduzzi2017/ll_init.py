@@ -259,16 +259,8 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="balduzzi2017/ll-init",
+    words=__file__,
     item="LL-init",
-    title="Rectifier networks that start as linear maps: mirrored CReLUs, PReLUs with a = 1, orthogonal weights",
-    caption=(
-        "A random direction f of the output and its derivative df/dt along a random line through input space, for "
-        "one network of each depth, the deeper the darker; outputs are centred and in units of their deviation, "
-        "derivatives in units of their root mean square. After He et al. the output bends at every ReLU that "
-        "switches and the derivative jumps; with the looks-linear start it is one constant, at any depth. Numbers in "
-        "the panels, the largest over all networks drawn: a, the relative departure from superposition; below, the "
-        "relative change of the gradient between inputs."
-    ),
     settings={
         "smoke": Settings(
             runs=1, depths=(2, 5), rs=(1,), width=16, filters=4, side=6, thin_side=16, points=17
@@ -324,18 +316,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.7, "quick": 20.0, "paper": 600.0},
-    choices=(
-        "The paper proves section 5's identity and shows no figure of it; networks, sizes and this figure are ours: "
-        "fully connected networks of one width (a linear map, then modules Wρ(x)), stride-1 convolutions of one "
-        "width, and the thin networks of appendix A4 with strides and batch normalisation.",
-        "Everything is exact and in float64, so every network drawn has to obey: no statistics are needed.",
-        "Batch normalisation, in the thin networks, is held at random statistics, which makes it affine: variances "
-        "uniform on [½, 2], scales on [½, 3/2], means and shifts on ±0.1. In training mode it divides by the batch's "
-        "own deviation, so that a network with it is linear in each input only while those are held fixed.",
-        "Orthonormal columns need A ≥ B outputs; where a layer has fewer outputs than inputs we take orthonormal "
-        "rows. Norms are therefore kept in the fully connected and stride-1 networks, not in the thin ones, whose "
-        "strides drop pixels; no row claims it of them.",
-        "One PReLU slope a ReLU, not one a channel. The step after which linearity must be gone is plain gradient "
-        "descent at rate 0.01 towards random targets.",
-    ),
 )

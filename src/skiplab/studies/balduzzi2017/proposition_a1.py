@@ -276,15 +276,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="balduzzi2017/proposition-A1",
-    item="Proposition A1",
-    title="The gradient of a one-layer net is a random walk that tends to Brownian motion",
-    caption=(
-        "f(x) = Σ wᵢ ρ(x − bᵢ) with weights of variance 1/N. (a) Gradients of some nets against the fraction t of "
-        "active neurons, (b) their covariance and min(s, t), (c) variances of their Karhunen–Loève components "
-        "and the eigenvalues of the limit and of the walk itself, (d) leading eigenfunctions of those components’ "
-        "covariance (dashed) on √2 sin((k − ½)πt). (e) One net’s gradient against its input with the paper’s biases, "
-        "of variance 1/N, and (f) with biases of variance 1."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=2, nets=50, neurons=20, points=4, components=3, inputs=16),
         "quick": Settings(runs=20),
@@ -338,19 +330,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.3, "quick": 10.0, "paper": 120.0},
-    choices=(
-        "Weights normal, and ±1/√N as well, since the proposition asks for mean 0 and variance 1/N only; 200 neurons "
-        "as in figure 1, 2000 at paper scale.",
-        "Components are exact integrals of the walk S_⌊Nt⌋, a step function. Its own eigenvalues are "
-        "1/(4N² sin²((k − ½)π/(2N − 1))), .5 % and less below the limit for k ≤ 8 and N = 200.",
-        "Components count as uncorrelated if the root mean square of their correlations is below .01: the mean of "
-        "r² − 1/n is then within ±.0001, 1/n being what sampling n nets makes of no correlation.",
-        "Convergence in law is more than a covariance: the mean of the maximum is a functional of the whole "
-        "path. For N normal steps it is .583/√N low, 5 % at N = 200.",
-    ),
-    errata=(
-        "With the biases of section 1.1, of variance 1/N, all neurons switch for |x| below about .18 at N = 200, so "
-        "over [−2, 2] the gradient is flat but for its middle; biases of variance 1 give pictures like figure 1a.",
-        "Appendix A2 says “eigenvectors and eigenfunctions” where it gives eigenfunctions and eigenvalues.",
-    ),
 )

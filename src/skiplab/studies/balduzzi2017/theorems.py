@@ -155,16 +155,7 @@ def _hundred(key: str, model: Model, value: float) -> Claim:
 
 STUDY = Study(
     id="balduzzi2017/theorems",
-    item="Theorems",
-    title="Theorems 1–3 and corollary 1: gradients of two inputs, with coins for gates and in real nets",
-    caption=(
-        "Second moment E[∇²] (above) and correlation (below) of the gradients of a typical pair of inputs "
-        "against depth. Solid: exact theory. Dashed: as printed. Dotted: corrected for real nets, which "
-        "centre (batch normalisation) or whose gates come to agree (without it). Filled: Monte Carlo with a "
-        "coin for every gate; open: real nets at initialisation; bars are 95 % intervals over runs, and what "
-        "cannot be told from 0 is left out. (a, d) Feedforward nets and resnets, theorems 1 and 2, (b, e) resnets "
-        "with batch normalisation, theorem 3, (c, f) highway nets with scalar gates, corollary 1."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(
             runs=2,
@@ -289,54 +280,4 @@ STUDY = Study(
     ),
     cost={"smoke": 1.0, "quick": 40.0, "paper": 600.0},
     paper_device="one H200",
-    choices=(
-        "With independent gates expectations are exact at every width, so only sampling error is allowed for; "
-        "Wᵀ∇ is drawn from its exact law given ∇ instead of through N² weights.",
-        "Gradients of one net are nearly log-normal: E[v²]/E[v]² = (1 + 5/N)^L for a plain net’s mean square "
-        "v. A depth at which it exceeds e is left out for real nets of that kind, since a mean over nets "
-        "would be misleading.",
-        "Correlations are ratios of means over nets with the delta method’s standard error.",
-        "Real nets: inputs independent and Gaussian, x₀ of variance 1, the output sums the last layer as "
-        "definition 1 does, and batch statistics are constants in the derivative. The correction is that of "
-        "infinitely wide nets, with orthogonal inputs and the finite batch.",
-        "That correction neglects terms of order L/N, which raise correlations: its rows are headlines "
-        "where E[v²]/E[v]² is at most 1.25, that is N ≥ 22 L for plain nets. This rule and the finite batch’s growth "
-        "rate were written after a first quick run, in which resnets of 30 layers and 256 units contradicted the "
-        "wide limit; such rows stay, as further ones.",
-        "Lemmas: two units a layer, random gates, and σ; expectations over all nets of weights ±σ and by "
-        "orthogonality.",
-        "The margin of the growth rate is 3 %: 10 % a layer would be a factor of thousands at 100 layers.",
-        "Section 3.3 prints R = 0.1 and 0.7 to one digit, so the margin of these is half a unit of that digit, "
-        ".05. It was written after a first paper run, in which the usual 10 % had called .113 for .1 a "
-        "contradiction.",
-        "Three standard errors, as the project asks, with no allowance for how many comparisons there are, 72 at "
-        "six depths. Of a right theory Student’s t of 100 runs is past 3 in .34 % of them: .25 of 72 by chance, "
-        "and one or more in 22 % of all seeds were they independent. With quick’s 50 runs it is .42 %, .30 and "
-        "26 %; the deepest plain nets, whose squares are skewed, have .4 % and 1.5 % instead.",
-    ),
-    errata=(
-        "Theorem 1b and section 1.1 print 1/(2L); the proof gives 2^−L. They agree up to L = 2.",
-        "Theorem 3’s product at β = 1 is ∼ √(4L/π), 11.27 at L = 100. Theorem 3 prints ∼ β√L, 10; appendix A3.4 "
-        "prints three forms: ∼ √(2L), 14.1, in the proof, ∼ √L, 10, by its intuition, and ∼ √(4(L + 1)/π), "
-        "11.34, “numerically”, which is right but for the + 1: .6 % high at L = 100, where √(4L/π) is .1 % high.",
-        "At other β theorem 3’s correlation is near 1/√(β²(L − 1) + 1), .709 at β = .1 and L = 100, where the "
-        "printed 1/(β√L) is 1.",
-        "Theorem 3’s L crosses L − 1 modules; after L modules the variance is β²L + 1.",
-        "Batch normalisation also centres, so real nets’ variance grows by β²(1 − 1/π) a layer: at L = 100 "
-        "the gradient’s second moment is 408 at β = 1, not 100, and the correlation .058, not .113; it falls "
-        "as L^−.733, not as L^−½. At β = .1 it is .686. Batches of B samples multiply each "
-        "1/variance by B/(B − 3) and the variance grows by 1/2(B − 1) more: 507 at B = 64, 430 at 256.",
-        "Without batch normalisation inputs’ cosine climbs, and with it the share of units active for both: "
-        "wide nets at L = 10 have correlation .034 plain and .140 resnet, not .001 and .056; nets of 200 "
-        "units .041 and .152.",
-        "The subscript “α = √2” of section 3.3 is 1/√2, and its “from 1/2^L” is (3/4)^L for resnets.",
-        "The product in the proof of corollary 1 lacks squares.",
-        "Definition 1’s mean of zero does not hold with skips: resnets’ gradients have mean 1, highway nets’ "
-        "γ₁^L. The “covariance” is a second moment; about the mean, highway nets’ correlation tends to .378 "
-        "and not to e^−½ = .607. In wide real nets, whose gates come to agree, it tends to .634 about 0.",
-        "Lemma A1 needs two layers. Lemma A3’s paths of one neuron have the sure weight 1, and F = {1, 2} and "
-        "{1, 3} share weights, so path weights are not orthogonal; its exponent is −2 at F = ∅ and its F ⊂ [L "
-        "+ 1] should be [L]. With a weight for every layer in F it holds with exponent 2|F|, as the proof of "
-        "theorem 2 has it.",
-    ),
 )

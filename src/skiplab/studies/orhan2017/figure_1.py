@@ -99,16 +99,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2017/figure-1",
-    item="Figure 1",
-    title="Symmetries of fully connected networks, and the skip connections that break them",
-    caption=(
-        "(a) Units of a hidden layer change places together with their connections: a plain network computes the "
-        "same function. (c) A skip ties each unit to one of the layer below, so they cannot (the paper's figure "
-        "2a). (b) W_k is multiplied by 10, W_l divided by it, with the biases in between: a plain ReLU network "
-        "computes the same function. (d) Skips bring what was not rescaled past W_k, and what was past W_l (figure "
-        "2b). (e, f) Relative change of the outputs of random networks, one dot a network, mean over random "
-        "changes; the dotted line is float64's rounding. Units are ReLUs unless said."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=2, inputs=4, width=8, depth=3, outputs=3, samples=20, draws=3),
         "quick": Settings(runs=25),
@@ -185,24 +176,5 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.5, "quick": 5.0, "paper": 15.0},
-    choices=(
-        "The figures are drawings; behind our numbers are random networks of 10 hidden layers of 32 units, in "
-        "float64, with Glorot weights (gain √2, 1 for tanh and linear units) and biases drawn from N(0, .1²), on "
-        "200 Gaussian inputs. Every network is changed 10 times in each way.",
-        "A permutation is any other order of the units of a random hidden layer. Rescaling is that of figure 2c: "
-        "random k < l, W_k × 10, the biases of layers k + 1 … l × 10, W_l × .1.",
-        "Path-residual networks of this width have the matrix of ones divided by the width.",
-        "No skip leaves the input layer, as its size is another; permuting the first hidden layer is nevertheless "
-        "seen by the skip to the second.",
-    ),
-    errata=(
-        "The abstract credits adjacent skips with breaking the permutation symmetry and DenseNet-like ones with the "
-        "rescaling symmetry; adjacent skips break both, as section 2.1 notes.",
-        "Identity skips tie the order of a layer's units to that of the layer below. They do not fix it where no "
-        "skip comes from the input: one permutation of all hidden layers alike stays, n! in place of (n!)^depth.",
-        "Skips do not break every rescaling: if W_0 and all hidden biases are multiplied by 10, all activities of a"
-        " ReLU network are too, skips or not, and the output matrix can undo it, as long as no skip passes either "
-        "of the two.",
-    ),
     in_tour=False,
 )

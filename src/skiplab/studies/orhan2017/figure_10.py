@@ -14,7 +14,7 @@ from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, note_4
+from skiplab.studies.orhan2017 import note_4
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,16 +158,7 @@ def _deviations(ax: Any, frame: pd.DataFrame, settings: Settings) -> None:
 
 STUDY = Study(
     id="orhan2017/figure-10",
-    item="Figure 10",
-    title="Less orthogonal skips train worse even if their eigenvalues stay on the unit circle",
-    caption=(
-        "Residual networks of 30 layers whose skip matrix Σ = T O T⁻¹ has eigenvalues on the unit circle; larger "
-        "τ, lighter shades: less orthogonal. (a) Eigenvalues exp(−τ(i − 1)) of the covariance S that is prescribed; "
-        "ours: of its correlation matrix R, which the construction uses (dashed), and of the covariance of the skip "
-        "vectors, of which the caption speaks (dotted). (b, c) Training accuracy at each matrix’s best initial gain, "
-        "means with 95 % intervals. Ours: (d) distance of the eigenvalues of Σ from the unit circle in float64, "
-        "every draw, and two bounds; (e, f) accuracy at the last epoch for every gain."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(train,),
     table=table,
@@ -197,23 +188,5 @@ STUDY = Study(
     ),
     cost={"quick": 50, "paper": 300},
     paper_device="one H200",
-    choices=(
-        "The values of τ are ours: .1 has ‖Σ‖₂ = 222 at 128 units already, and the construction ends near .25. Quick "
-        "has 32 units and four times the τ, which leaves exp(−τ(n − 1)) nearly as it is.",
-        "All layers of a network share one Σ (τ = 0 included), or else their product overflows; each run draws its "
-        "own. The matrices of (a) and (d) are further draws, those of note 4.",
-        "The paper says that the eigenvalues are on the unit circle; both bounds are ours. Σ errs by eps·cond(T), "
-        "and its eigenvalues are cond(T) times as sensitive (Bauer and Fike).",
-        *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),
-    ),
-    errata=(
-        "The text prescribes exp(−τ(i − 1)) for the covariance of the skip vectors, but the construction (note 4) "
-        "gives these eigenvalues to S and goes on with its correlation matrix R, which belongs to the eigenvectors "
-        "of Σ.",
-        "Eigenvalues on the unit circle do not keep Σ from enlarging: ‖Σ‖₂ is 1.6, 13 and 222 at τ = .01, .05 and "
-        ".1 for 128 units, so activities and gradients grow with τ. That gradients do not vanish leaves exploding "
-        "ones as a cause of what τ does to accuracy (orhan2018/figure-8 shows the gradients).",
-        *figure_7.STUDY.errata,
-    ),
     in_tour=False,
 )

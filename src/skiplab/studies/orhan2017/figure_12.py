@@ -14,7 +14,7 @@ from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_2, figure_7
+from skiplab.studies.orhan2017 import figure_2
 from skiplab.studies.orhan2017.profile_trials import Start, constant_or_start, train_and_rescale
 from skiplab.studies.orhan2017.rescaled_networks import Rescaled, RescalingSettings, values
 
@@ -196,15 +196,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2017/figure-12",
-    item="Figure 12",
-    title="Constant biases break the rescaling symmetry of plain networks, best if they decrease with the layer",
-    caption=(
-        "Constant biases a·l + b added to every unit of hidden layer l of plain 30-layer networks. (a) All profiles, "
-        "and the best of each kind. (b) Rescaling symmetry after training: accuracy after W_k × 10, trained biases "
-        "of layers k + 1 … l × 10 and W_l × .1, by accuracy before. (c) Training accuracy. Each kind at its best "
-        "initial gain, means with 95 % intervals. Ours: (d) the grid search at the best profile’s gain, (e) accuracy "
-        "and (f) rescaling symmetry for every gain."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(search, decide),
     table=table,
@@ -279,25 +271,5 @@ STUDY = Study(
     cost={"quick": 40, "paper": 400},
     paper_device="one H200",
     alpha=0.01,
-    choices=(
-        "l counts hidden layers from 1; the output layer gets no constant. Trained biases start at 0.",
-        "The paper tests positive slopes without naming them: ours are its negative ones with the sign changed.",
-        "At every gain the best profile of each kind (constant: a = 0 < b; decreasing: a < 0; increasing: a > 0) is "
-        "taken by its mean accuracy on separate seeds and fewer epochs (search_epochs).",
-        "The paper’s 50 runs are at each kind’s best gain, 10 at every other. W_k × 10 and so on is figure 2’s "
-        "measurement: 10 pairs k < l a run, their mean, on 10,000 training images (quick: 1,000), in float64.",
-        "Welch’s test at α = .01, the paper’s for rescaling symmetry, with Holm’s correction over the headline rows.",
-        "A network at chance cannot fall further: one that has learned nothing counts as symmetric, and better "
-        "networks can lose more; we therefore also compare accuracies above chance.",
-        *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),
-    ),
-    errata=(
-        "A constant added to a trained bias is a start and nothing else: the network, its gradients and Adam’s steps "
-        "depend on the sum alone, so training is that of a plain network whose biases start at a·l + b. Such a "
-        "network has the rescaling symmetry of any plain one, once all of its biases are rescaled; what (b) shows is "
-        "that the paper’s rescaling leaves a part of them out. So a better accuracy cannot be put down to a broken "
-        "symmetry of the landscape.",
-        *figure_7.STUDY.errata,
-    ),
     in_tour=False,
 )

@@ -10,7 +10,7 @@ from skiplab.experiments import old_gains as searches
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, rescaled_networks
+from skiplab.studies.orhan2017 import rescaled_networks
 from skiplab.studies.orhan2017.rescaled_networks import RescalingSettings as Settings
 from skiplab.studies.orhan2017.rescaled_networks import values
 
@@ -106,15 +106,7 @@ def _joined(_: Any, tables: Any) -> Any:
 
 STUDY = Study(
     id="orhan2017/figure-2",
-    item="Figure 2",
-    title="Skip connections break the rescaling symmetry of trained networks",
-    caption=(
-        "How much of its training accuracy a trained 20-layer network keeps when W_k is multiplied by 10, W_l by 0.1 "
-        "and the trained biases between them by 10, for two matrices k < l at random: 1 means that the symmetry is "
-        "whole. Above: every run at its model's best initial gain, and the mean with its 95 % interval (the paper's "
-        "panel c). Middle (ours): at every gain. Below (ours): by the distance l − k of the two matrices, mean and "
-        "standard error. Panels a and b are part of figure 1."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(search, decide),
     table=_joined,
@@ -159,23 +151,5 @@ STUDY = Study(
     cost={"quick": 40, "paper": 350},
     paper_device="one H200",
     alpha=0.01,
-    choices=(
-        "W_k maps layer k to k + 1, so the biases of layers k + 1 … l are those between the two; the matrices into "
-        "the first hidden layer and into the output take part.",
-        "Every run draws 10 pairs of its own and gives their mean, on the first 10,000 training images (quick: "
-        "2,000) and in float64; the paper seems to have drawn one pair a run. Ratios compare the network at rest, "
-        "not the running accuracy of its last epoch.",
-        "The data set is not stated: we take both of section 2.4. The paper’s 40 runs are at each model's best gain, "
-        "10 at every other.",
-        "Welch’s test at α = .01, Holm’s correction over the headline rows.",
-        "A network that answers at chance after rescaling has the ratio chance/accuracy, so that better networks "
-        "can fall further; we therefore also compare accuracies above chance.",
-        *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),
-    ),
-    errata=(
-        "One pair keeps the symmetry in all three networks, the first matrix against the last (l − k = 20): no skip "
-        "passes either, and ReLU networks with skips are homogeneous in between (study orhan2017/figure-1).",
-        *figure_7.STUDY.errata,
-    ),
     in_tour=False,
 )

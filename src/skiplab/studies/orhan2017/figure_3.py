@@ -197,15 +197,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2017/figure-3",
-    item="Figure 3",
-    title="The four toy networks, drawn from their own connections",
-    caption=(
-        "The toy networks of figure 4: seven layers counting input and output, two units each but for the "
-        "last. Black arrows are weights, which act before the ReLU f; coloured lines are skips, which act "
-        "after it and run from left to right too. (a) Plain. (b) Residual: identity skips between adjacent "
-        "layers. (c) Hyper-residual: identity skips between all layers. (d) Path-residual: a skip beside "
-        "every weight. Every line was found by running the network and not by reading its equation."
-    ),
+    words=__file__,
     settings={"smoke": Settings(runs=1), "quick": Settings(runs=5), "paper": Settings(runs=20)},
     stages=(draws,),
     table=table,
@@ -256,16 +248,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.1, "quick": 1.5, "paper": 2.0},
-    choices=(
-        "A connection from one unit to another is a derivative that is not 0 while all other layers are held "
-        "fixed. With all weights 0 it is a skip; what comes on top with all weights 1 is a weight; all "
-        "weights −1 make the units silent.",
-        "Activities are drawn between ½ and 1½; connections are the same at each draw.",
-        "The output is linear, without bias or skip.",
-    ),
-    errata=(
-        "The text counts 23 binary parameters. Two inputs, five hidden layers of two units and one output have 22.",
-        "The equations are given for l = 1 … 5, which is right for five hidden layers; the output layer has "
-        "none of its own.",
-    ),
 )

@@ -135,25 +135,6 @@ NUMBER_CLAIM = Claim(
     unit="local minima",
 )
 
-CHOICES = (
-    "The random target is ours: 64 points, inputs and target values all drawn from N(0, 1); the loss is the "
-    "mean squared error. The paper says only “a two-dimensional regression problem with a random target”.",
-    "The paper shows one target; we take many, and every run is a target.",
-    "Ties: a neighbour is better if its loss is lower by more than 1e-10 · max(1, loss). Among equally good "
-    "neighbours a walk flips the weight nearest to the input.",
-    "The output is linear, without bias or skip.",
-)
-ERRATA = (
-    "Two inputs, five hidden layers of two units and one output have 5·4 + 2 = 22 weights; the text says 23. "
-    "We use 22. With --set weights=23 a further ±1 multiplies the output, which doubles the plain and "
-    "path-residual counts.",
-    "Dead networks share one loss, so the rule for ties decides the number of minima; the paper states none.",
-    "The paper finds the plain landscape dominated by configurations with one or zero better neighbours; in "
-    "ours most have none and, in most targets, not a single one has exactly one.",
-    "A range widens with the number of targets. Over 100 targets (--runs 100) hyper-residual had 40 to 238 "
-    "minima, four targets below 60, so the paper's 54 is possible but unusual for targets like ours.",
-)
-
 
 def figure(table: pd.DataFrame, settings: Settings) -> Any:
     """Draw the three distributions, with the paper's numbers of minima where it gives them."""
@@ -189,22 +170,12 @@ def scales(biases: bool) -> dict[str, Settings]:
 
 STUDY = Study(
     id="orhan2017/figure-4",
-    item="Figure 4",
-    title="Exhaustive landscapes of toy networks with binary weights",
-    caption=(
-        "All 2²² settings of the ±1 weights of four small ReLU networks, each fitted to a random target. "
-        "(a) How many of a setting's one-flip neighbours have a lower loss; at zero stand the local minima. "
-        "(b) Steps of the steepest walk from every setting to a local minimum. (c) How many settings lead to "
-        "each minimum. Lines are medians over targets, bands their range, diamonds the paper's counts of minima. "
-        "The paper's reading: the more symmetry the skips break, the smoother the landscape."
-    ),
+    words=__file__,
     settings=scales(biases=False),
     stages=(targets,),
     table=table,
     figure=figure,
     claims=(NUMBER_CLAIM, *ORDER_CLAIMS),
     cost={"smoke": 0.1, "quick": 12.0, "paper": 40.0},
-    choices=CHOICES,
-    errata=ERRATA,
     in_tour=True,
 )

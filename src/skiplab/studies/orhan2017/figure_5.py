@@ -130,18 +130,7 @@ def _oriented(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 STUDY = Study(
     id="orhan2017/figure-5",
-    item="Figure 5",
-    title="Learning in three-layer linear networks: small weights, equal norms, and the two modes' competition",
-    caption=(
-        "(a, b) The weights a¹ and a² of both hidden units under gradient descent, singular values 3 and 1.5, "
-        "small random start, rate .1; (c) steps until BᵀA is within .075 of its target, every run a dot; hollow: "
-        "equations as printed. (d–f) The same from starts of equal norms, rate .01: the residual network from "
-        "zero, the plain one from a = [1, 1]/√2 with b alike or along the modes u, and from other starts of the "
-        "same norms. (g) Their losses; at 1.125 the second mode is never learned. (h) Largest difference between "
-        "the ODE and gradient descent on the real W₁ and W₂ as its step goes to zero: corrected equations (filled) "
-        "and printed (hollow). (i) Cosine between cooperation and competition, and how far plain networks get from "
-        "singular sets they start on; hollow: the sets as the text has them."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=2, most=800, halvings=2),
         "quick": Settings(),
@@ -205,29 +194,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 1.5, "quick": 12.0, "paper": 35.0},
-    choices=(
-        "Learned means that no element of BᵀA differs from its target by more than .075, a twentieth of s₂.",
-        "Plain starts of (b) have N(0, .0001²) noise, so that runs differ; random orthonormal ones need none.",
-        "The ODE and the real networks are compared at four times up to about when the network has learned; "
-        "descent on W₁ and W₂ starts at step .05, which is halved and extrapolated to zero.",
-        "The two terms are compared in random tasks with three modes; singular sets with three modes, four hidden "
-        "units and random starts.",
-        "All nets are in float64; the paper shows one run, ours are random starts.",
-    ),
-    errata=(
-        "Eqs 13, 14, 17 and 18 exchange a and b in the cross term: ḃ¹ must end in −(a²·b¹)a², as eq 9 has it. "
-        "Printed and corrected agree only while BᵀA is symmetric, which the paper's own starts nearly keep; from a "
-        "= [1, 1]/√2, b = u the printed equations need 243 steps instead of 140.",
-        "The caption of (b) says how a starts in the plain network, not b. With b alike the network sits on the "
-        "overlap of its two units and never learns mode 2 (loss 1.125); noise of .0001 lets it escape after some "
-        "770 steps; with b = u it takes 140, the residual network 75.",
-        "A plain network from a = v, b = u also takes 75: with the same product W₂W₁ plus skips it is the same "
-        "trajectory. The effect is orientation, not the skip itself; with random orthonormal a and b, which is "
-        "also what a residual network has if its u and v differ, it takes more.",
-        "Sets with a_i = a_j alone, or a_i = 0 alone, are not invariant: ȧ_i follows b_i. Both a and b must be "
-        "equal (or zero).",
-        "Cooperation and competition are exactly orthogonal at zero weights only; while learning they stay so if u "
-        "= v (competition is then zero), not otherwise. A hidden layer narrower than the output cuts the u off, "
-        "and they are not orthonormal then.",
-    ),
 )

@@ -153,17 +153,7 @@ def _speed(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 STUDY = Study(
     id="orhan2017/figure-6",
-    item="Figure 6",
-    title="Phase portraits of linear networks, and learning in ten layers",
-    caption=(
-        "(a–d) Gradient flow of one mode in three layers, s = 3; a and b are its strengths in the two weight "
-        "matrices. Colour is speed (dark is fast), the cross is the saddle, grey are the solutions, red the paths "
-        "from small starts at the origin. Eq 7 moves the saddle to (−1, −2); true dense skips, which it "
-        "simplifies, have it at (−1, −1), the ring being the printed place. (e) u over time in ten layers, as in "
-        "the paper, and (f) on all its scales: eq 7 starts at 9! = 362,880. (g) Time until u is within 5 % of s, "
-        "and (h) this time in units of the sharpest curvature on the way, which is about the number of steps at "
-        "the largest stable rate; every run a dot. (i) Speed at the origin."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=2, others=(1.5,), spreads=(1e-4,), points=40, drawn=1),
         "quick": Settings(),
@@ -226,28 +216,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 1.5, "quick": 15.0, "paper": 80.0},
-    choices=(
-        "The paper gives neither s nor the starts of its figure 6: ours are s = 3 and N(0, .0001²), as in its "
-        "figure 5; other spreads are further rows.",
-        "Time is that of the gradient flow, learned means |u/s − 1| ≤ .05, and gaps are in powers of ten, run by "
-        "run. Paths are followed at unit speed by LSODA, a stiff solver, with time as an unknown.",
-        "Time × sharpest curvature stands for steps: explicit descent needs a rate below 2 over the largest "
-        "eigenvalue of the Hessian on the way.",
-        "Saddles are the ends of Newton's method from random points where the answer is not s, s random in [1.5, "
-        "4].",
-        "Real networks have three aligned modes, strengths from N(0, .5²) and random widths of three to six units.",
-    ),
-    errata=(
-        "Eqs 22 and 23 carry each other's labels: E_res has (a_l + 1), E_hyperres (a_l + l).",
-        "Eq 7 puts l·x_l where skips from all layers give x_l + … + x_1. With true dense skips the three-layer "
-        "saddle is at (−1, −1), as in the residual network, and ten layers start at u = 2⁸ = 256; with three "
-        "weight matrices there is no saddle.",
-        "By eq 23 a ten-layer hyper-residual mode starts at u ≈ 9! = 362,880 and learns by falling to s in 2·10⁻¹⁰ "
-        "units of time, which explicit descent follows only at rates below 10⁻¹¹. In units of the sharpest "
-        "curvature, as steps of the largest stable rate are, it takes 14 times as long as the residual mode; true "
-        "dense skips take 400 times as long.",
-        "That hyper-residual skips speed up the origin more than residual ones depends on s: in three layers the "
-        "speeds are √2|s − 1| and √5|s − 2|, so that residual is faster for s between 1.61 and 3.72.",
-        "In eqs 21–23 the skip is only another start: a plain mode from a + l does the same.",
-    ),
 )

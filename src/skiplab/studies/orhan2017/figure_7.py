@@ -51,12 +51,7 @@ def interior_sigma(results: Results) -> Iterator[Evidence]:
 
 STUDY = Study(
     id="orhan2017/figure-7",
-    item="Figure 7",
-    title="Residual nets train best; biases that break the permutation symmetry help plain ones",
-    caption=(
-        "Training accuracy of 30-layer networks over epochs, each model at its best initial gain (above), and "
-        "at the last epoch for every gain (below). Lines and dots are means over runs with 95 % intervals."
-    ),
+    words=__file__,
     settings=scales(GridSettings, quick=QUICK, smoke=SMOKE),
     stages=EXPERIMENT.stages,
     figure=EXPERIMENT.figure,
@@ -113,15 +108,5 @@ STUDY = Study(
     ),
     cost={"quick": 50, "paper": 850},
     paper_device="one H200",
-    choices=(
-        "Weights have variance 2g²/(fan_in + fan_out); the headline takes each model's best g on separate seeds.",
-        "σ and λ come from a grid at every gain, on separate seeds and fewer epochs (search_epochs).",
-        "Epochs (100) and the input's standardisation; no skip leaves the input layer.",
-        "Accuracy is the running mean over the last epoch's batches; a diverged run counts as chance.",
-    ),
-    errata=(
-        "The initial scale decides who wins and is not stated: at gains near √2 plain nets learn and residual "
-        "ones suffer, at .3 and below it is the other way round.",
-    ),
     in_tour=True,
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare, log_decay, of_one
 from skiplab.reproduction import Claim, Equivalent, Greater, Results, Study, scales
-from skiplab.studies.orhan2017 import figure_7
 from skiplab.studies.orhan2017.bias_grid import QUICK, SMOKE, SYMM_BREAK, WITH_BN, GridSettings, experiment
 
 EXPERIMENT = experiment(PLAIN, RESIDUAL, SYMM_BREAK, WITH_BN)
@@ -24,12 +23,7 @@ def figure(results: Results) -> Any:
 
 STUDY = Study(
     id="orhan2017/figure-8",
-    item="Figure 8",
-    title="Skips keep gradients from vanishing; biases do not, but one batch normalisation makes up for it",
-    caption=(
-        "Mean norm of the loss gradient in each layer's activities at the start of epoch 3, medians over runs: "
-        "(a) each model at its best initial gain, (b) all at the gain nearest Glorot's; (c) training accuracy."
-    ),
+    words=__file__,
     settings=scales(GridSettings, quick=QUICK, smoke=SMOKE, data=("cifar10",)),
     stages=EXPERIMENT.stages,
     figure=figure,
@@ -65,12 +59,5 @@ STUDY = Study(
     ),
     cost={"quick": 30, "paper": 450},
     paper_device="one H200",
-    choices=(
-        "Gradients are measured at the start of epochs 1, 2 and 3 on 500 images; slopes are averaged over these.",
-        "Flat means that the norm changes by less than a factor of ten from the top to the bottom layer.",
-        "The BatchNorm acts on the pre-activations of the middle layer; σ and λ are those found without it.",
-        *figure_7.STUDY.choices,
-    ),
-    errata=figure_7.STUDY.errata,
     in_tour=True,
 )

@@ -13,7 +13,6 @@ from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,12 +84,7 @@ def _joined(_: Any, tables: Any) -> Any:
 
 STUDY = Study(
     id="orhan2017/figure-9",
-    item="Figure 9",
-    title="Orthogonal skip matrices work as well as the identity; the less orthogonal, the worse",
-    caption=(
-        "Training accuracy of 30-layer residual networks whose skip matrices are orthogonal or folded to fewer "
-        "distinct vectors, each at its best initial gain (above), and for every gain (below)."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(train,),
     table=_joined,
@@ -120,11 +114,5 @@ STUDY = Study(
     ),
     cost={"quick": 45, "paper": 1200},
     paper_device="one H200",
-    choices=(
-        "Every layer draws its own random matrix; folding repeats columns of an orthogonal matrix, as printed.",
-        "Gradients are measured at the start of epochs 1, 2 and 3 on 500 images.",
-        *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),
-    ),
-    errata=figure_7.STUDY.errata,
     in_tour=False,
 )

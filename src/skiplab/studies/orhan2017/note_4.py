@@ -240,17 +240,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2017/note-4",
-    item="Note 4",
-    title="Skip matrices with unit eigenvalues and correlated eigenvectors: what the construction gives",
-    caption=(
-        "Σ = T O T⁻¹ with O orthogonal and T Tᵀ = R, against τ. (a) The eigenvalues of one Σ lie on the unit "
-        "circle, (b) up to rounding, which grows with cond(T). (c) Yet its norm grows, so Σ enlarges some "
-        "activities. (d) Three spectra by rank at one τ: exp(−τ(i − 1)), which the paper prescribes, belongs "
-        "to S alone; R, which is used, and the covariance of the skip vectors, of which the captions speak, "
-        "have others. (e) Mean |correlation| between eigenvectors and between skip vectors. (f) R is the "
-        "covariance of the eigenvectors’ coordinates, but not the matrix of their overlaps. Lines are means "
-        "over random matrices, bands their range."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=2, width=16, taus=(0.0, 0.4)),
         "quick": Settings(runs=5),
@@ -346,23 +336,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.2, "quick": 5.0, "paper": 10.0},
-    choices=(
-        "n = 128 as in the paper’s networks; the values of τ are ours, the paper gives none.",
-        "Skip vectors are the rows of Σ, the weights into a unit; their covariance ΣΣᵀ is not centred, so "
-        "that all its eigenvalues are 1 at τ = 0. Correlations are cosines.",
-        "The bound n·eps·cond(T)²: Σ errs by eps·cond(T), and its eigenvalues are cond(T) times as sensitive "
-        "(Bauer and Fike). It is generous, and says nothing from about τ = .25 on; eps·cond(T) alone is "
-        "exceeded, as the details show.",
-    ),
-    errata=(
-        "O = U L Uᵀ is printed, but U is complex: it takes the conjugate transpose. Σ = T O T⁻¹ needs neither.",
-        "S has the prescribed eigenvalues, but the construction goes on with its correlation matrix R, whose "
-        "trace is n. At τ = .1 and 128 units R’s largest eigenvalue is about 12, not 1.",
-        "The text and the caption of figure 10 speak of the covariance of the skip vectors. What is fixed is "
-        "the covariance of the eigenvectors’ coordinates; ΣΣᵀ has far larger eigenvalues, ‖Σ‖₂² at the top.",
-        "R is T U (T U)ᴴ, not the Gram matrix of the eigenvectors, though both have the same eigenvalues as "
-        "long as the eigenvectors keep the lengths that T gives them.",
-        "Eigenvalues on the unit circle do not bound Σ: ‖Σ‖₂ is about 1.6, 13, 220 and 10⁵ at τ = .01, .05, "
-        ".1 and .2.",
-    ),
 )

@@ -114,17 +114,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2017/notes",
-    item="Notes",
-    title="Where overlapping units make a Hessian singular: notes 1 to 3 and their corrections",
-    caption=(
-        "Exact Hessians H and Gauss–Newton matrices of random networks where two hidden units overlap. (a) "
-        "Note 1: the two rows of H that are called identical differ in the incoming weights of the two units. "
-        "(b) Smallest eigenvalue of H: the overlap makes it 0 at an optimum (crosses), not elsewhere (dots), "
-        "unless a unit has more outgoing than incoming weights. (c, d) Note 2: zeros of Gauss–Newton and of "
-        "its block of a, n hidden units and m modes; red where the overlap adds any. (e) Note 3: the "
-        "eigenvalue of e₁ − e₂ where a₁ = a₂, printed as 0. (f) The smallest eigenvalue of the reduced "
-        "Hessian, 0 at two values of u/s in all three networks."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=1, samples=100, ratios=(0.5, 1.0)),
         "quick": Settings(runs=20),
@@ -314,31 +304,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 1.5, "quick": 15.0, "paper": 50.0},
-    choices=(
-        "The networks are ours. Note 1: two hidden layers without biases, width 5, 3 outputs, Glorot weights "
-        "of gain 2, 200 normal samples and targets; 5 inputs, so that a unit has as many incoming as outgoing "
-        "weights, or 3. ReLU units that are active too rarely or always are drawn again. Note 2: 3, 4 or 5 "
-        "hidden units, 5, 4 or 3 modes, Glorot weights, singular values between ½ and 3. Note 3: four layers, "
-        "a between ½ and 1½.",
-        "Everything is exact and in float64, so every network drawn has to obey: no statistics are needed. An "
-        "eigenvalue below 1e-12 of the largest counts as 0.",
-        "A statement marked as printed is the paper’s; contradicted ones are what the corrected ones replace.",
-        "An optimum is the same network with its own outputs as targets.",
-        "Overlap of the weights is compared with the same network before its two units were made equal.",
-    ),
-    errata=(
-        "Note 1: equal gradients do not make equal rows of H. On the overlap the gradients agree, but a "
-        "change of one unit’s incoming weights leaves it. So dᵀHd = 0 and the loss is flat, yet Hd ≠ 0, and H "
-        "is not singular. There is one exception: with more outgoing than incoming weights some combination "
-        "of the flat directions is null.",
-        "Note 2: eqs 29 to 33 are right but hold only the block of a. In the whole H the columns differ by "
-        "the error in the rows of b. Neither network’s H is singular off an optimum; at an optimum both are, "
-        "with n² zeros or more.",
-        "What an overlap changes is the block: m more zeros in plain, none with skips, if n ≤ m. Gauss–Newton "
-        "as a whole has n² zeros in both networks from B A = (B G⁻¹)(G A), and gains only m − n from an "
-        "overlap in a or b alone.",
-        "Note 3: where a_i = a_j the columns are identical only if u = s. There every reduced Hessian, "
-        "hyper-residual included, has rank one whatever the a; and each has one zero at u = s(L − 1)/(2L − 1).",
-        "Eqs 22 and 23 carry each other’s labels: (a_l + 1) is residual, (a_l + l) hyper-residual.",
-    ),
 )

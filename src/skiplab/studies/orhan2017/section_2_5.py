@@ -255,15 +255,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2017/section-2.5",
-    item="Section 2.5",
-    title="Recurrent networks keep their permutation and rescaling symmetries",
-    caption=(
-        "h_t = f(W h_{t−1} + U x_t + b), y_t = V h_t with random weights. (a) An output of one ReLU network "
-        "with a W that is not symmetric: renaming the units or rescaling U and V leaves it, permuting only "
-        "the rows of W or rescaling W does not. (b) The largest change of the outputs over time, one dot a "
-        "network: filled any W, open symmetric W. What the paper calls broken is exact, whether W is "
-        "symmetric or not. (c) Permutations that K classes of n/K neurons leave, as a share of n!."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=5, neurons=20, counted=6),
         "quick": Settings(runs=50),
@@ -354,21 +346,4 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.3, "quick": 3.0, "paper": 8.0},
-    choices=(
-        "The networks are ours: 12 units, 3 inputs and outputs, 12 steps, normal weights of variance 1/n "
-        "(inputs: 1), biases and a start that are not zero; these are permuted or rescaled with the units.",
-        "The paper does not say which change of a recurrent network it means by a permutation of hidden "
-        "units. We take two readings: the units renamed at all times, and, as in one layer of a feedforward "
-        "network, only the rows of the one W.",
-        "Everything is exact and in float64, so every network drawn has to obey: no statistics are needed.",
-    ),
-    errata=(
-        "Section 2.5 is false as stated: renaming the units at all times keeps the function of any recurrent "
-        "network. In the other reading, rows of W only, a symmetric W does not help either.",
-        "A rescaling that leaves W alone (U → gU, V → V/g) or acts alike before and after it (W → DWD⁻¹) "
-        "keeps the function of linear and ReLU units. What sharing rules out is another permutation or scale "
-        "at every step.",
-        "K!(d!)^K lets whole classes change places. Classes that differ in their connections cannot, which "
-        "leaves (d!)^K.",
-    ),
 )

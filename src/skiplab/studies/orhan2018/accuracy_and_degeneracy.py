@@ -224,17 +224,3 @@ CLAIMS = (
         -1,
     ),
 )
-CHOICES = (
-    "All networks have Glorot's gain 1. An earlier run of this study (seed 0) took the best gain, √2, where all "
-    "networks train alike (.234 ± .009) and no row could be decided; its further rows at gain 1 chose the gain and "
-    "the statistics here, so the networks here are new ones (seed 1). Declared before they were trained.",
-    "At the paper's width (30 × 128, all pixels) one Spearman correlation per claim: the quantity averaged over the "
-    "measured epochs after the start, accuracy averaged over all epochs; Fisher's z with a jackknife over networks. "
-    "Smallest correlation worth having: .2; 100 networks find .3 with probability .85 at level .05.",
-    "At that width no method settles the fraction of degenerate eigenvalues, so it is exact and of networks of 16 "
-    "units on 128 principal components, 400 of each depth: the 20 best and 20 worst of those that learn (last "
-    "accuracy at least 1.5 times chance), by accuracy averaged over epochs. Smallest difference worth having: .05.",
-    "Networks that never learn are counted apart and are among all networks of the correlations; a further row "
-    "leaves them out.",
-    "The groups are selected by accuracy, so what sets them apart goes along with accuracy and need not cause it.",
-)

@@ -33,15 +33,6 @@ MEANS = (-1.0, 1.0)  # uniform
 SIGMAS = (0.01, 1.0)  # uniform in the logarithm
 STRENGTHS = (1e-4, 1e-1)  # uniform in the logarithm
 
-CHOICES = (
-    "BiasReg is λ‖b − t‖² on the hidden biases, t ~ N(μ, σ²) drawn once a network; biases start at 0. That is likely "
-    "the paper's, whose captions do not say.",
-    "μ, σ and λ come from a random search at every gain, on separate seeds and fewer epochs (search_epochs): μ "
-    "uniform in [−1, 1], σ log-uniform in [.01, 1], λ log-uniform in [.0001, .1], the same draws (triples) for every "
-    "gain and data set.",
-    "The search is an advantage that plain and residual networks, tuned by their gain alone, do not have.",
-)
-
 
 def triples(seed: int, count: int) -> list[Triple]:
     """The first so many draws of (μ, σ, λ); a longer search begins with those of a shorter one."""

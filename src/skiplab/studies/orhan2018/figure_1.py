@@ -157,15 +157,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2018/figure-1",
-    item="Figure 1",
-    title="Singularities of a fully connected layer, and how skip connections break them",
-    caption=(
-        "Four ways in which a layer's weights stop mattering: a unit with zero incoming weights, one with zero "
-        "outgoing weights, two units with equal incoming weights, three units with dependent responses. Above: the "
-        "layer; red connections can change without any effect, blue are the skips. Middle: the loss along a "
-        "predicted null direction, one line a random layer. Below: the eigenvalues of the Gauss–Newton matrix of the "
-        "weights concerned (median and range over layers); the plain layer has zeros that the skips remove."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(runs=2, units=4, samples=30, steps=9),
         "quick": Settings(runs=20),
@@ -219,21 +211,5 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 0.3, "quick": 8.0, "paper": 60.0},
-    choices=(
-        "The figure is a drawing; the layer behind our numbers is ours: y = Wφ(Jx), with skips y = Wh + h and "
-        "h = φ(Jx) + x, φ the ReLU, six inputs, units and outputs, 60 samples, squared error, random targets. The "
-        "skip around W is what makes J matter when W's column is zero.",
-        "Inputs are half-normal, like the responses of a rectified layer. The dependence J_c = αJ_a + βJ_b with "
-        "positive weights then makes h_c = αh_a + βh_b exactly.",
-        "Everything is exact and in float64, so every draw of a layer has to obey: no statistics are needed.",
-        "Zeros are counted in the block of weights the directions belong to, and compared with the same layer whose "
-        "singular weights are drawn at random. The whole matrix has further zeros, from the ReLU's scaling symmetry.",
-        "At J_i = 0 the ReLU has a kink in J_i. The directions shown do not move J, so nothing depends on the "
-        "convention relu′(0) = 0; but under it J_i itself gets no gradient there, with skips or without.",
-    ),
-    errata=(
-        "A flat direction is not a zero eigenvalue of the Hessian: off an optimum H d ≠ 0 (our table has the push, "
-        "‖Hd‖), though dᵀHd = 0. It is the Gauss–Newton matrix that becomes singular.",
-    ),
     in_tour=True,
 )

@@ -146,17 +146,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2018/figure-2",
-    item="Figure 2",
-    title="Why singularities slow learning: the flow near overlap and near linear dependence",
-    caption=(
-        "(a) Two hidden units and their reduced coordinates: h = 0 is the overlap, z = ±1 are eliminations. (b) The "
-        "reduced flow in the form of Wei et al. (2008), in which v and w do not respond, and (c) the one gradient "
-        "descent follows, in which they do; colour is speed, the thick segment is stable, its basin is grey, lines "
-        "are the full gradient flow, from the dots. (d) Its loss waits near the singularity. (e, f) Error of ż in "
-        "these forms against the full flow: the relaxed one holds where H/K ≪ |u| ≪ √(H/K). (g, h) Our toy for "
-        "linear dependence: m is the distance of the third unit's weights to the plane of the others, s the place "
-        "along the null direction; green are the solutions. (i) Its loss, and the same with a skip."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(
             runs=2, ratios=(1e-4, 1e-2), distances=(1e-3,), shares=(0.2, 0.9), order=32, times=40, halvings=2
@@ -212,28 +202,5 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 2.0, "quick": 25.0, "paper": 240.0},
-    choices=(
-        "The plateau's starts, 2 % (headline) and 20 % outside the basin found by bisection, were chosen after a "
-        "first definition (5–50 % outside the basin that the relaxed form predicts) had come out undecided.",
-        "The captions give no task. Ours: standard normal inputs, φ = erf(·/√2), squared error, and the smallest "
-        "residual for which a chosen single unit is stationary with a chosen H; expectations by quadrature.",
-        "K is the smallest Gauss–Newton curvature in (v, w) at the best single unit.",
-        "Panels b–d have one input, v* = w* = 1 and H = −K/10; runs are random z between .3 and .6 from which "
-        "we start just outside the full flow's own basin, random single units (agreement, stability; the latter with "
-        "two inputs) and random toys.",
-        "A plateau's depth is how far the rate of fall of the loss, |∂L/∂θ|², rises again after its slowest moment.",
-        "The linear-dependence toy is of our own design: three linear units, the third of which moves towards the "
-        "plane of the other two. Its skip feeds the input along the plane's normal to the third unit.",
-    ),
-    errata=(
-        "The field the paper adapts from Wei et al. freezes v, w and the error. Under plain gradient descent v and w "
-        "follow u and z, which divides u̇ by 1 + z² and changes ż; with small H the frozen ż is off by about −30 % at "
-        "z = .2 and +72 % at z = .9 for our task. The stable segment, the basin's shape and the plateau survive; the "
-        "full flow's own basin reaches about a fifth higher than the relaxed form's at H = −K/10.",
-        "That the best w also moves with u, ŵ = w* + (1 − z²)uᵀCu, adds w(1 − z²)²uᵀCHu to ż's form: leaving it out "
-        "costs about a tenth at z = .2, more for some units (rows “w held”).",
-        "The linear-dependence manifold is not attracting in our toy: the flow crosses it, and waits only where the "
-        "null direction's coordinate s vanishes too.",
-    ),
     in_tour=True,
 )

@@ -13,14 +13,6 @@ if TYPE_CHECKING:
 
 UNITS = {"norm": "mean norm", "overlap": "mean overlap", "dependence": "linear dependence"}
 SHOWN = 10  # best and worst networks of the paper's width whose means are drawn, as in the paper
-PANELS = (
-    "Means with 95 % intervals over the best and the worst networks. (a) Training accuracy of the 10 best and the 10 "
-    "worst of all networks of the paper's width, and of these (c) the mean norm of the incoming weights of hidden "
-    "units, (d) the mean correlation between the incoming weights of two units of a layer, (e) the share of the top "
-    "three eigenmodes in the covariance of a layer's responses; ρ is the rank correlation with accuracy over all "
-    "networks. (b) Fraction of eigenvalues of the Hessian with |λ| < .001, exact, of the best and the worst small "
-    "networks that learn (solid: 30 layers, dashed: 10)."
-)
 # Narrow plain networks hardly learn in the 25 epochs of other figures' quick scale.
 QUICK = {
     "runs": 60,
@@ -107,9 +99,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2018/figure-4",
-    item="Figure 4",
-    title="Plain networks that train well stay farther from degenerate manifolds than those that do not",
-    caption=PANELS,
+    words=__file__,
     settings={"smoke": Settings(**SMOKE), "quick": Settings(**QUICK), "paper": Settings()},  # type: ignore[arg-type]
     stages=(shared.train,),
     table=shared.table,
@@ -117,5 +107,4 @@ STUDY = Study(
     claims=shared.CLAIMS,
     cost={"quick": 55, "paper": 450},
     paper_device="one H200",
-    choices=shared.CHOICES,
 )

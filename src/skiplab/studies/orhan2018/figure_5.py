@@ -13,7 +13,6 @@ from skiplab.experiments.measured_networks import CurvatureSettings
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7
 from skiplab.studies.orhan2018 import bias_reg
 
 if TYPE_CHECKING:
@@ -140,16 +139,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2018/figure-5",
-    item="Figure 5",
-    title="Biases drawn towards random targets make plain nets less degenerate and easier to train",
-    caption=(
-        "(a, b) Training accuracy of 30-layer networks over epochs, each model at its best initial gain. (c) "
-        "Fraction of degenerate eigenvalues, |λ| < 10⁻³, from exact spectra of networks with fewer units on "
-        "principal components of CIFAR-100 (16 units, 128 components, 2,000 samples; at quick scale 20 layers of 8, "
-        "32 and 500). "
-        "Below, ours: (d, e) accuracy at the last epoch for every gain, (f) accuracy of the networks in c. Lines are "
-        "means over runs with 95 % intervals."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(search, decide),
     table=table,
@@ -172,16 +162,4 @@ STUDY = Study(
     ),
     cost={"quick": 60, "paper": 1750},
     paper_device="one H200",
-    choices=(
-        *bias_reg.CHOICES,
-        "Degeneracy is judged on exact spectra of narrow networks of the paper's depth, on the last data set and its "
-        "first principal components: at the paper's width no estimate settles the count at 10⁻³ (figure 3 shows it).",
-        "Narrow networks have their own best gains, g in panel f. BiasReg also runs at plain networks' best gain, so "
-        "that a further row compares the two at a common gain.",
-        "Untrained networks are a further row of the second claim: biases start at 0, so at equal gains BiasReg and "
-        "plain networks are then the same.",
-        figure_7.STUDY.choices[0],
-        *figure_7.STUDY.choices[2:],
-    ),
-    errata=figure_7.STUDY.errata,
 )

@@ -13,7 +13,7 @@ from skiplab.experiments.networks import GainSettings
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7, figure_8
+from skiplab.studies.orhan2017 import figure_8
 from skiplab.studies.orhan2018 import bias_reg, figure_5
 from skiplab.studies.orhan2018.figure_5 import BIAS_REG, PLAIN, RESIDUAL
 
@@ -144,15 +144,7 @@ def _joined(_: Any, tables: Any) -> Any:
 
 STUDY = Study(
     id="orhan2018/figure-6",
-    item="Figure 6",
-    title="Skips keep gradients from vanishing; drawing biases apart leaves them as they were",
-    caption=(
-        "(a–c) Mean norm of the loss gradient in each layer's activities at the start of the first three epochs, "
-        "each model at its best initial gain; medians over runs with 95 % intervals; the broad line is plain. (d) "
-        "Training accuracy, with one batch normalisation at the middle layer for BiasReg + BN; means with 95 % "
-        "intervals. Ours: (e) accuracy at the last epoch for every gain, (f) norms with all models at the gain "
-        "nearest Glorot's."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(search, decide),
     table=_joined,
@@ -182,19 +174,4 @@ STUDY = Study(
     ),
     cost={"quick": 30, "paper": 550},
     paper_device="one H200",
-    choices=(
-        "Almost identical means that norms of networks with the same seed differ by less than 10 % on average over "
-        "layers. The start of the first epoch is the headline, those of the next two are further rows.",
-        "The BatchNorm acts on the pre-activations of the middle layer (15 of 30); μ, σ and λ are those found "
-        "without it.",
-        *figure_8.STUDY.choices[:2],
-        *bias_reg.CHOICES,
-        figure_7.STUDY.choices[0],
-        *figure_7.STUDY.choices[2:],
-    ),
-    errata=(
-        "That plain and BiasReg gradients agree initially says nothing about training at equal gains: biases start "
-        "at 0 whatever their targets, so the two are then the same networks. The next two epochs are the test.",
-        *figure_7.STUDY.errata,
-    ),
 )

@@ -111,14 +111,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2018/figure-7",
-    item="Figure 7",
-    title="Dense orthogonal skips work at least as well as the identity and leave fewer responses at zero",
-    caption=(
-        "(above) Training accuracy of 30-layer residual networks with identity skips (blue), dense orthogonal ones "
-        "(black) and orthogonal ones folded to fewer distinct vectors (lighter greys), each at its best initial "
-        "gain. (below) Probability of zero responses with identity and dense orthogonal skips over training, over "
-        "all hidden units and 5,000 training samples (500 at quick). Means over runs with 95 % intervals."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(figure_9.train, count_zeros),
     table=table,
@@ -148,18 +141,5 @@ STUDY = Study(
     ),
     cost={"quick": 55, "paper": 1250},
     paper_device="one H200",
-    choices=(
-        "The caption names no data set; we show those of the earlier version's figure 9, whose networks these are.",
-        "That zero responses are rarer with dense orthogonal skips is our reading: the caption states no direction.",
-        "A response is what the next layer sees, f(W x) + Q x, counted at the start of the epochs shown on the first "
-        "5,000 training samples (500 at quick), not on all; at each matrix's best gain alone.",
-        *(choice for choice in figure_9.STUDY.choices if "Gradients" not in choice),
-    ),
-    errata=(
-        *figure_9.STUDY.errata,
-        "A dense Q x is never exactly zero, so with such skips only the first hidden layer, which has none, responds "
-        "with zeros, about half of the time, before and after training: the curve says what kind of matrix it is, "
-        "not what the network has learnt.",
-    ),
     in_tour=False,
 )

@@ -13,7 +13,7 @@ from skiplab.experiments import old_gains as searches
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_9, figure_10
+from skiplab.studies.orhan2017 import figure_10
 from skiplab.studies.orhan2017.figure_10 import skip_of
 from skiplab.studies.orhan2018.skip_spectra import Spectra, skip_spectra
 
@@ -123,16 +123,7 @@ def _spectra(axes: Any, matrices: pd.DataFrame, settings: Settings) -> None:
 
 STUDY = Study(
     id="orhan2018/figure-8",
-    item="Figure 8",
-    title="Skips that keep gradients from vanishing still train worse, the more their vectors are correlated",
-    caption=(
-        "Skip matrices Σ of the τ family in 30-layer residual networks: τ = 0 is orthogonal, lighter shades are less "
-        "so. (a) Eigenvalues of the covariance of the skip vectors, means and ranges over random draws; dotted "
-        "exp(−τ(i − 1)), which the construction prescribes for the eigenvectors. (a′, ours) Eigenvalues of their "
-        "correlation and (a″, ours) moduli of the eigenvalues of Σ itself, always 1. (b) Mean norm of the loss "
-        "gradient in each layer's activities before training, medians over runs, and (c, d) training accuracy, means "
-        "with 95 % intervals, each τ at its best initial gain."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(train,),
     table=table,
@@ -155,30 +146,5 @@ STUDY = Study(
     ),
     cost={"quick": 50, "paper": 300},
     paper_device="one H200",
-    choices=(
-        "The values of τ are ours: .1 has ‖Σ‖₂ = 222 at 128 units already, and the construction ends near .25. Quick "
-        "has 32 units and four times the τ, which leaves exp(−τ(n − 1)) nearly as it is.",
-        "All layers of a network share one Σ (τ = 0 included), or else their product overflows; each run draws its "
-        "own.",
-        "Skip vectors are the rows of Σ, the weights into a unit; their covariance is ΣΣᵀ, not centred, so that all "
-        "its eigenvalues are 1 at τ = 0. In the correlation each row is divided by its norm.",
-        "Gradients are measured before training on 500 images; the slope of their log norm times the number of "
-        "layers says how far it falls, and a difference of a factor of ten is allowed for.",
-        *(
-            choice
-            for choice in figure_9.STUDY.choices
-            if choice.startswith(("Weights", "Epochs", "Accuracy"))
-        ),
-    ),
-    errata=(
-        "The caption speaks of the covariance of the skip vectors, but the construction prescribes the spectrum "
-        "exp(−τ(i − 1)) for the covariance of the eigenvectors of Σ, and uses their correlation (earlier version, "
-        "supplementary note 4). Panel a shows both.",
-        "Eigenvalues on the unit circle do not keep a matrix from enlarging: ‖Σ‖₂ is 1.6, 13 and 222 at τ = .01, .05 "
-        "and .1 for 128 units, so activities and gradients grow with τ at the same initial gain. Where accuracy is "
-        "worst at quick scale, gradients grow exponentially towards the input: vanishing ones are ruled out as the "
-        "cause, exploding ones are not.",
-        *figure_9.STUDY.errata,
-    ),
     in_tour=False,
 )

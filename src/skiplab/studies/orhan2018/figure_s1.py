@@ -12,9 +12,7 @@ TWO = Comparison(("plain", "residual"))
 
 STUDY = Study(
     id="orhan2018/figure-S1",
-    item="Figure S1",
-    title="The same with 10 layers: residual networks are less degenerate than plain ones and train better",
-    caption=f"Networks of 10 layers; exact spectra of 10×16 units, 4,852 parameters. {figure_3.STUDY.caption}",
+    words=__file__,
     settings={
         "smoke": figure_3.SMOKE,
         "quick": replace(figure_3.QUICK, depth=10, narrow_depth=10, narrow_runs=10),
@@ -26,10 +24,5 @@ STUDY = Study(
     claims=TWO.claims(),
     cost={"quick": 25, "paper": 300},
     paper_device="one H200",
-    choices=(
-        "The caption says only that figure 3's results are validated: we take its panels and claims.",
-        *figure_3.CHOICES,
-    ),
-    errata=figure_3.ERRATA,
     in_tour=False,
 )

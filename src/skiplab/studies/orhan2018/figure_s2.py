@@ -49,14 +49,7 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 
 STUDY = Study(
     id="orhan2018/figure-S2",
-    item="Figure S2",
-    title="Among 400 small plain networks the best are less degenerate, by exact eigenvalues",
-    caption=(
-        "The best and the worst of many 10-layer plain networks by training accuracy, means with 95 % intervals: "
-        "(a) training and (b) test accuracy, fractions of eigenvalues of the Hessian with (c) λ < −.001 and (d) "
-        "|λ| < .001, (e) mean norm of the incoming weights of hidden units. All spectra are exact (4,852 parameters; "
-        "quick: 1,092), of the loss over the first 2,000 training images (quick: 500)."
-    ),
+    words=__file__,
     settings={
         "smoke": Settings(**SMOKE | SHAPE | {"narrow_depth": 3}),
         "quick": Settings(**QUICK | SHAPE),
@@ -90,9 +83,4 @@ STUDY = Study(
     ),
     cost={"quick": 45, "paper": 450},
     paper_device="one H200",
-    choices=(
-        "The 4,852 parameters follow from 20 classes and 128 inputs; ours are the first 128 principal components.",
-        "|λ| < .001 counts as degenerate, λ < −.001 as negative; test accuracy is at the epochs of the spectra.",
-        *best_and_worst.RANKING,
-    ),
 )

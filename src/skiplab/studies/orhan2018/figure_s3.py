@@ -287,16 +287,7 @@ def _claims() -> Iterator[Claim]:
 
 STUDY = Study(
     id="orhan2018/figure-S3",
-    item="Figure S3",
-    title="What the mixture says of degenerate and negative eigenvalues, against exact spectra",
-    caption=(
-        "Fractions of degenerate (|λ| < .001) and negative (λ < −.001) eigenvalues of the loss Hessian of 10-layer "
-        "plain networks, exact against estimated, one point a network and epoch. (a, b) The paper's mixture; black "
-        "dots are means with standard errors in bins, the solid line is the regression with its 95 % band, the "
-        "dashed line the identity. (c, d, ours) The same networks by Lanczos quadrature: middles of the limits, with "
-        "[low, high] as bars, filled where resolved. Exact and estimated on the same training samples (2,000 at "
-        "paper scale, 500 at quick)."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(measure,),
     table=table,
@@ -304,23 +295,5 @@ STUDY = Study(
     claims=tuple(_claims()),
     cost={"quick": 45.0, "paper": 1500.0},
     paper_device="one H200",
-    choices=(
-        "The mixture is our reading of the captions: four stochastic moments, w·SkewNormal + (1 − w)·N(0, .001²); "
-        "1 − w is its degenerate fraction, the skew-normal's mass below 0 its negative one.",
-        "Exact fractions count |λ| < .001 and λ < −.001 on 2,000 training samples at paper scale, 500 at quick.",
-        "Images are reduced to 128 principal components (32 at quick), which gives the paper's 14,292 parameters at "
-        "32 units; quick has 16 units and 3,316 parameters.",
-        "The number of networks, their initial gains and the epochs are ours. An estimator is judged here, not an "
-        "architecture: the headline pools all gains, which spread the exact fractions; each gain is a further row.",
-        "Networks are the independent units: differences are a network's means over epochs; r (as Fisher's z), slope "
-        "and band are jackknifed over networks; standard errors in bins are over networks.",
-        "Lanczos and mixture have the same probes (10 at paper scale, 4 at quick).",
-    ),
-    errata=(
-        "An eigenvalue far outside the bulk dominates the four moments, and the fit then answers a degenerate "
-        "fraction near 1 and a negative one near 0, whatever the bulk does (at quick scale and gain √2 .99 and .00 "
-        "where exact spectra have .32 and .32). Without such an outlier, as at gain .3 near the start of training, "
-        "the estimates err little and in the directions that the caption gives.",
-    ),
     in_tour=False,
 )

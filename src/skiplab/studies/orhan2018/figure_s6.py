@@ -16,7 +16,6 @@ from skiplab.experiments.networks import Member
 from skiplab.reproduction.claim import Claim, Evidence, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_7
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,16 +147,7 @@ def _panels(axes: Sequence[Any], frame: pd.DataFrame, settings: Settings, data: 
 
 STUDY = Study(
     id="orhan2018/figure-S6",
-    item="Figure S6",
-    title="Two-layer networks: skips help a little, and make the Hessian less degenerate",
-    caption=(
-        "Plain and residual networks with two hidden layers, each at its best initial gain. (a, b) Training and test "
-        "accuracy at full width (solid) and of the narrow networks (dashed). (c, d) Fraction of negative and of "
-        "degenerate Hessian eigenvalues of the narrow networks, exact, on 2,000 training samples (500 at quick "
-        "scale). (e) Mean norm of the loss gradient in the activities of either layer, on 500 images, and (f) mean "
-        "correlation of the incoming weights of units in the second layer, both of the narrow networks. Lines "
-        "are means over runs with 95 % intervals."
-    ),
+    words=__file__,
     settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
     stages=(search, decide),
     table=table,
@@ -189,17 +179,5 @@ STUDY = Study(
     ),
     cost={"quick": 20, "paper": 300},
     paper_device="one H200",
-    choices=(
-        "The width is not stated. Accuracies are judged at 2×128 on all pixels; exact spectra, which no "
-        "method replaces, need 2×32 on the first 128 principal components (5,844 parameters), whose accuracies "
-        "are further rows.",
-        "The residual network has one skip, from the first hidden layer to the second.",
-        "Degenerate means |λ| < .001, negative λ < −.001, of the Hessian of the training loss on 2,000 samples.",
-        "Measured at epochs 0, 1, 3, 10, 30 and 100. Epoch 0, before training, is a measured epoch like the others "
-        "and has its row: there a difference is one of architecture and initial gain alone.",
-        "“Slightly better” is tested as better; test accuracy is that after the last epoch.",
-        *(choice for choice in figure_7.STUDY.choices if "σ" not in choice),
-    ),
-    errata=figure_7.STUDY.errata,
     in_tour=False,
 )

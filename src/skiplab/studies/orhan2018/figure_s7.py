@@ -11,9 +11,7 @@ DATA = ("svhn", "stl10")
 
 STUDY = Study(
     id="orhan2018/figure-S7",
-    item="Figure S7",
-    title="Figure 4 on SVHN and STL-10: plain networks that train well are less degenerate there too",
-    caption=f"Figure 4 on SVHN (upper row) and, where the set is present, STL-10. {figure_4.PANELS}",
+    words=__file__,
     settings={
         "smoke": Settings(**figure_4.SMOKE),  # type: ignore[arg-type]
         "quick": Settings(**figure_4.QUICK | {"data": DATA}),  # type: ignore[arg-type]
@@ -25,9 +23,4 @@ STUDY = Study(
     claims=shared.CLAIMS,
     cost={"quick": 60, "paper": 700},
     paper_device="one H200",
-    choices=(
-        "Training images only, as many as are at hand; a set that is missing is left out and named. Our SVHN is the "
-        "first 20,000 training digits, cropped anew from the full-number images.",
-        *shared.CHOICES,
-    ),
 )
