@@ -9,14 +9,13 @@ import torch
 
 from skiplab.data import fingerprint
 from skiplab.figures.colours import colour_of
-from skiplab.figures.shattering_palette import NOISE
 from skiplab.measurements.autocorrelation import noise_band
 from skiplab.randomness import torch_generator
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017 import figure_2
-from skiplab.studies.balduzzi2017.figure_1 import STUDY, Settings
-from skiplab.studies.balduzzi2017.networks import (
+from skiplab.studies.balduzzi2017.figure_1.study import STUDY, Settings
+from skiplab.studies.balduzzi2017.line_networks import (
     Gradients,
     Network,
     Noise,
@@ -35,6 +34,7 @@ from skiplab.studies.balduzzi2017.networks import (
     residual,
     shallow,
 )
+from skiplab.studies.balduzzi2017.palette import NOISE
 
 
 @pytest.fixture(scope="module")

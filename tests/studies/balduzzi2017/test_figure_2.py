@@ -7,8 +7,8 @@ import pytest
 
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017.figure_2 import STUDY, Settings, networks
-from skiplab.studies.balduzzi2017.networks import averages
+from skiplab.studies.balduzzi2017.figure_2.study import STUDY, Settings, networks
+from skiplab.studies.balduzzi2017.line_networks import averages
 
 
 @pytest.fixture(scope="module")

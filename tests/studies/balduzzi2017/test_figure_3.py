@@ -10,8 +10,8 @@ from skiplab.reproduction.settings import choose
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017 import figure_4
-from skiplab.studies.balduzzi2017.figure_3 import STUDY, Patterns, Settings, by_layer, kinds, patterns
-from skiplab.studies.balduzzi2017.networks import build, grid, plain
+from skiplab.studies.balduzzi2017.figure_3.study import STUDY, Patterns, Settings, by_layer, kinds, patterns
+from skiplab.studies.balduzzi2017.line_networks import build, grid, plain
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import torch
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017 import figure_3
-from skiplab.studies.balduzzi2017.figure_3 import BINS, Settings, kinds, rows_of
-from skiplab.studies.balduzzi2017.figure_4 import STUDY, histogram, raster
-from skiplab.studies.balduzzi2017.networks import build, grid
+from skiplab.studies.balduzzi2017.figure_3.study import BINS, Settings, kinds, rows_of
+from skiplab.studies.balduzzi2017.figure_4.study import STUDY, histogram, raster
+from skiplab.studies.balduzzi2017.line_networks import build, grid
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,10 @@ from skiplab.measurements.gradient_shattering import GradientShattering, gradien
 from skiplab.randomness import torch_generator
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017 import convnet_gradients, figure_5
-from skiplab.studies.balduzzi2017.convnet_gradients import Gradients
-from skiplab.studies.balduzzi2017.convnets import samples_of
+from skiplab.studies.balduzzi2017.figure_5 import study as figure_5
+from skiplab.studies.balduzzi2017.figure_5 import trials as convnet_gradients
+from skiplab.studies.balduzzi2017.figure_5.trials import Gradients
+from skiplab.studies.balduzzi2017.images import samples_of
 
 TINY = Gradients("digits", "plain", 3, (2, 4), ("loss", "sum"), 4, 24, 2, images=60, clusters=3)
 

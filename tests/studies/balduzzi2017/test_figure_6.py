@@ -17,8 +17,9 @@ from skiplab.ensembles import Ensemble
 from skiplab.randomness import run_seeds, torch_generator
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017 import convnets, figure_6
-from skiplab.studies.balduzzi2017.convnets import ThinNetworks, Training
+from skiplab.studies.balduzzi2017.figure_6 import study as figure_6
+from skiplab.studies.balduzzi2017.figure_6 import trials as convnets
+from skiplab.studies.balduzzi2017.figure_6.trials import ThinNetworks, Training
 from skiplab.training import History
 
 TINY = Training(images=30, epochs=3, batch_size=15, padding=1, window=2, patience=1, threshold=10.0, drop=0.5)
