@@ -8,9 +8,28 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
-from skiplab.studies.balduzzi2017.palette import COVARIANCE_LABEL, COVARIANCE_MAP
+from skiplab.reproduction import Results
+from skiplab.reproduction.results import matching
+from skiplab.studies.balduzzi2017.line_gradients import NOISES, measured
+from skiplab.studies.balduzzi2017.line_networks import Network
+from skiplab.studies.balduzzi2017.palette import COVARIANCE_LABEL, COVARIANCE_MAP, NOISE, network_colour
 
 _BRIGHTEST = 3.0  # covariances in units of the variance; the few beyond are drawn as this
+
+
+def draw(results: Results, networks: Mapping[str, Network]) -> Figure:
+    """Draw the first network of each kind by its title, then both noises."""
+    columns = {title: _first(results, network) for title, network in networks.items()}
+    columns |= {f"{kind.capitalize()} noise": _first(results, kind) for kind in NOISES}
+    colours = [network_colour(network.beta if network.skip else None) for network in networks.values()]
+    return gradient_panels(columns, [*colours, *(NOISE[kind] for kind in NOISES)])
+
+
+def _first(results: Results, what: Network | str) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs, and the gradient or the noise there, in the first run."""
+    rows = measured(results, what, "gradient")
+    rows = matching(rows, run=rows["run"].min())
+    return rows["x"].to_numpy(), rows["value"].to_numpy()
 
 
 def gradient_panels(columns: Mapping[str, tuple[np.ndarray, np.ndarray]], colours: Sequence[str]) -> Figure:

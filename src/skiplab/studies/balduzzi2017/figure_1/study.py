@@ -1,39 +1,25 @@
-"""Figure 1: gradients of rectifier networks on a line, beside brown and white noise."""
+"""Figure 1's networks, claims and declaration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction.claim import Claim, Evidence, Greater
-from skiplab.reproduction.study import Study
-from skiplab.reproduction.trial import Call
-from skiplab.studies.balduzzi2017.line_networks import (
-    BIAS,
+from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, chunks, scales, subset
+from skiplab.studies.balduzzi2017.line_gradients import (
     LAGS,
     NOISES,
-    POINTS,
-    Gradients,
-    Network,
-    Noise,
-    as_noise,
+    LineGradients,
+    NoiseSeries,
     averages,
-    band,
-    chosen,
-    curves,
     gradients,
-    inside,
     noise,
-    plain,
-    residual,
-    shallow,
 )
+from skiplab.studies.balduzzi2017.line_networks import BIAS, POINTS, Network, plain, residual, shallow
+from skiplab.studies.balduzzi2017.noise_bands import band, inside, mean, white_at
 from skiplab.studies.balduzzi2017.palette import beta_words
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TOGETHER = 20  # runs of one trial; figure 2 averages over as many, and shares them
 
@@ -42,7 +28,7 @@ TOGETHER = 20  # runs of one trial; figure 2 averages over as many, and shares t
 class Settings:
     """How many networks of each kind, their sizes, and the grid."""
 
-    runs: int
+    runs: int = 100
     seed: int = 0
     width: int = 200
     deep: int = 24
@@ -76,52 +62,43 @@ def further(settings: Settings) -> list[Network]:
     ]
 
 
-def draws(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
+def draws(results: Results) -> list[Call]:
     """Name a trial for every twenty networks of a kind, and two for the noises."""
-    seeds = tuple(run_seeds(settings.seed, settings.runs))
+    settings = results.settings
+    groups = chunks(run_seeds(settings.seed, settings.runs), TOGETHER)
     calls = [
         gradients.of(
-            Gradients(network, seeds[i : i + TOGETHER], settings.points, settings.lags),
-            f"{network.label}, networks {seeds[i]}–{seeds[i : i + TOGETHER][-1]}",
+            subset(LineGradients, settings, network=network, seeds=seeds),
+            f"{network.label}, networks {seeds[0]}–{seeds[-1]}",
         )
         for network in (*shown(settings).values(), *further(settings))
-        for i in range(0, len(seeds), TOGETHER)
+        for seeds in groups
     ]
-    size = (settings.points, settings.lags, settings.series)
-    return calls + [noise.of(Noise(kind, seeds[:TOGETHER], *size), f"{kind} noise") for kind in NOISES]
+    return calls + [
+        noise.of(subset(NoiseSeries, settings, kind=kind, seeds=groups[0]), f"{kind} noise")
+        for kind in NOISES
+    ]
 
 
-def table(settings: Settings, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the trials' rows as they are."""
-    return tables[0]
-
-
-def _sample(frame: pd.DataFrame, network: Network) -> list[float]:
-    return averages(frame, network.name, network.depth, network.bias_std)
-
-
-def _brown(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
+def shallow_brown(results: Results) -> Iterator[Evidence]:
+    """Whether shallow networks are brown, with biases as ours and as the text's."""
+    settings = results.settings
     for biases in (BIAS, settings.text_bias):
-        network = shallow(settings.width, biases)
         words = f"biases of deviation {biases:.3g}"
-        yield from inside(frame, "brown", words, _sample(frame, network), headline=biases == BIAS)
+        yield from inside(results, "brown", shallow(settings.width, biases), words, headline=biases == BIAS)
 
 
-def _white(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
-    kinds = {"centre": "mean-centred", "batch": "batch-normalised", "none": "nothing centred, biases"}
-    for normalisation, words in kinds.items():
-        network = plain(settings.deep, settings.width, normalisation)
-        yield from inside(frame, "white", words, _sample(frame, network), headline=normalisation == "centre")
-        if normalisation == "centre":
-            acfs = curves(frame, network.name, network.depth, network.bias_std)
-            yield from as_noise(frame, "white", words, acfs)
+def deep_white(results: Results) -> Iterator[Evidence]:
+    """Whether the deep feedforward networks are white."""
+    return white_at(results, results.settings.deep)
 
 
-def _between(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
-    white, brown = band(frame, "white")[1], band(frame, "brown")[0]
-    centre = float(chosen(frame, "brown", "average")["value"].iloc[0])
+def between(results: Results) -> Iterator[Evidence]:
+    """Whether resnets lie above the white band and below the brown one, or the mean of brown series."""
+    settings = results.settings
+    white, brown, centre = band(results, "white")[1], band(results, "brown")[0], mean(results, "brown")
     for beta in (0.1, 1.0):
-        sample = _sample(frame, residual(settings.resnet, settings.width, beta))
+        sample = averages(results, residual(settings.resnet, settings.width, beta))
         detail = f"the resnets' mean is {sum(sample) / len(sample):.3f}"
         for words, apart in (
             ("above the white band", [value - white for value in sample]),
@@ -132,62 +109,47 @@ def _between(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
             yield Evidence(f"{beta_words(beta)}: {words}", [apart], headline=headline, detail=detail)
 
 
-def figure(frame: pd.DataFrame, settings: Settings) -> Any:
-    """Draw five gradients or noises, each over its covariance."""
-    from skiplab.studies.balduzzi2017.figure_1.plot import gradient_panels
-    from skiplab.studies.balduzzi2017.palette import NOISE, network_colour
+def figure(results: Results) -> Any:
+    """Five gradients or noises, each over its covariance."""
+    from skiplab.studies.balduzzi2017.figure_1.plot import draw
 
-    run = run_seeds(settings.seed, settings.runs)[0]
-
-    def first(model: str, depth: int = 0, biases: float = 0.0) -> tuple[Any, Any]:
-        rows = chosen(frame, model, "gradient", depth, biases)
-        rows = rows[rows["run"] == run]
-        return rows["x"].to_numpy(), rows["value"].to_numpy()
-
-    columns = {
-        title: first(network.name, network.depth, network.bias_std)
-        for title, network in shown(settings).items()
-    }
-    colours = [network_colour(network.beta if network.skip else None) for network in shown(settings).values()]
-    columns |= {f"{kind.capitalize()} noise": first(kind) for kind in NOISES}
-    return gradient_panels(columns, [*colours, *(NOISE[kind] for kind in NOISES)])
+    return draw(results, shown(results.settings))
 
 
 STUDY = Study(
     id="balduzzi2017/figure-1",
     words=__file__,
-    settings={
-        "smoke": Settings(runs=2, width=16, deep=4, resnet=6, points=64, lags=5, series=200),
-        "quick": Settings(runs=20),
-        "paper": Settings(runs=100),
-    },
+    settings=scales(
+        Settings,
+        quick={"runs": 20},
+        smoke={"runs": 2, "width": 16, "deep": 4, "resnet": 6, "points": 64, "lags": 5, "series": 200},
+    ),
     stages=(draws,),
-    table=table,
     figure=figure,
     claims=(
         Claim(
             "shallow-brown",
             "The gradient of a network with one hidden layer resembles brown noise: on average over networks its ACF "
             "averaged over lags 1 to 15 lies in the band of single series of brown noise.",
-            Greater(),
-            _brown,
-            "ACF",
+            evidence=shallow_brown,
+            kind=Greater(),
+            unit="ACF",
         ),
         Claim(
             "deep-white",
             "The gradient of a 24-layer feedforward network resembles white noise: on average over networks its ACF "
             "averaged over lags 1 to 15 lies in the band of single series of white noise.",
-            Greater(),
-            _white,
-            "ACF",
+            evidence=deep_white,
+            kind=Greater(),
+            unit="ACF",
         ),
         Claim(
             "resnet-between",
             "The gradient of a 50-layer resnet lies in between: on average over networks, above the band of single "
             "series of white noise and below that of brown noise.",
-            Greater(),
-            _between,
-            "ACF",
+            evidence=between,
+            kind=Greater(),
+            unit="ACF",
         ),
     ),
     cost={"smoke": 0.5, "quick": 15.0, "paper": 45.0},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,28 @@ from matplotlib.patches import Patch
 
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction import Results
+from skiplab.studies.balduzzi2017.line_gradients import NOISES, curves, measured
+from skiplab.studies.balduzzi2017.line_networks import Network
 from skiplab.studies.balduzzi2017.palette import NOISE, network_colour, network_name
 
 _STRIP = 0.28  # how opaque noise's strips are
+
+
+def draw(results: Results, shown: Mapping[float | None, Sequence[Network]]) -> Figure:
+    """Draw a panel per β with its networks, the shallowest first, and one with the noises."""
+    panels = {
+        beta: {network.depth: curves(results, network).to_numpy() for network in networks}
+        for beta, networks in shown.items()
+    }
+    noises = {kind: curves(results, kind).to_numpy() for kind in NOISES}
+    return autocorrelation_panels(panels, noises, {kind: _ends(results, kind) for kind in NOISES})
+
+
+def _ends(results: Results, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of the band of a noise's mean ACF, lag by lag."""
+    low, high = (measured(results, kind, end)["value"].to_numpy() for end in ("low", "high"))
+    return low, high
 
 
 def autocorrelation_panels(
@@ -25,7 +44,7 @@ def autocorrelation_panels(
     noises: Mapping[str, np.ndarray],
     bands: Mapping[str, tuple[np.ndarray, np.ndarray]],
 ) -> Figure:
-    """Draw the mean ACF with its interval for every depth, a panel a network (its β), and noise in the last.
+    """Draw the mean ACF with its interval for every depth, a panel per network (its β), and noise in the last.
 
     ``panels`` maps β to depth → (runs, lags from 0); ``noises`` are (runs, lags from 0), ``bands`` the ends (lags
     from 1) of where the mean of as many noise series lies. The darker a line, the deeper the networks.
