@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Bench, Results, trial
+from skiplab.reproduction import Bench, Results, chunks, trial
 from skiplab.studies.balduzzi2017.line_networks import POINTS, Network, ensemble, grid
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ def gradients(settings: LineGradients, bench: Bench) -> pd.DataFrame:
 
     inputs = grid(settings.points)
     rows: list[Row] = []
-    for start in range(0, len(settings.seeds), _TOGETHER):
-        bench.tell(start / len(settings.seeds), f"network {settings.seeds[start]}")
-        seeds = settings.seeds[start : start + _TOGETHER]
+    groups = chunks(settings.seeds, _TOGETHER)
+    for place, seeds in enumerate(groups):
+        bench.tell(place / len(groups), f"network {seeds[0]}")
         found = gradient_shattering(
             ensemble(settings.network, seeds, bench.device), inputs.to(bench.device), statistics="batch"
         )
         for seed, values in zip(seeds, found.autocorrelation(range(settings.lags + 1)).tolist(), strict=True):
             rows += [(seed, "acf", float(lag), value) for lag, value in enumerate(values)]
-        if start == 0:
+        if place == 0:
             drawn = found.gradients[0, :, 0].tolist()
             where = inputs[:, 0].tolist()
             rows += [(seeds[0], "gradient", x, value) for x, value in zip(where, drawn, strict=True)]
@@ -117,7 +117,7 @@ def noise(settings: NoiseSeries, bench: Bench) -> pd.DataFrame:
 def measured(results: Results, what: Network | str, quantity: str) -> pd.DataFrame:
     """The rows of a quantity, ordered by run and x."""
     if isinstance(what, Network):
-        where = {"model": what.name, "depth": what.depth, "biases": what.bias_std}
+        where: dict[str, Any] = {"model": what.name, "depth": what.depth, "biases": what.bias_std}
         rows = results.rows(gradients, quantity=quantity, **where)
     else:
         rows = results.rows(noise, quantity=quantity, model=what)

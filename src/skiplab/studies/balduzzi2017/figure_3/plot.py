@@ -10,12 +10,34 @@ from matplotlib.lines import Line2D
 
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure
+from skiplab.reproduction import Results
+from skiplab.studies.balduzzi2017.activity import by_layer
+from skiplab.studies.balduzzi2017.palette import network_name
 
 QUANTITIES = {
     "activation": ("#009E73", 0.5),
     "coactivation": ("#0072B2", 0.25),
 }  # colour; what coin flips give
 _COIN = "#AAAAAA"
+# By title, the networks without and with batch normalisation.
+PANELS = {
+    network_name(None): ("feedforward", "feedforward + BN"),
+    f"{network_name(1.0)} (not shown in the paper)": ("resnet without BN", "resnet + BN"),
+}
+
+
+def draw(results: Results) -> Figure:
+    """Draw activation and coactivation by layer in feedforward networks and resnets."""
+    return activation_curves(
+        {
+            title: {
+                (quantity, with_bn): by_layer(results, words, quantity).to_numpy()
+                for quantity in QUANTITIES
+                for with_bn, words in enumerate(pair)
+            }
+            for title, pair in PANELS.items()
+        }
+    )
 
 
 def activation_curves(panels: Mapping[str, Mapping[tuple[str, int], np.ndarray]]) -> Figure:

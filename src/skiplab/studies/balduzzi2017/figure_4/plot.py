@@ -13,8 +13,38 @@ from matplotlib.patches import Patch
 
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, STYLE, HouseAxes, new_figure
+from skiplab.reproduction import Results
+from skiplab.studies.balduzzi2017.activity import histogram, rows_of
+from skiplab.studies.balduzzi2017.line_networks import REACH
 
 _ACTIVE, _RUNS = "#0072B2", "#E69F00"
+
+
+def draw(results: Results, shown: Mapping[str, str]) -> Figure:
+    """Draw each kind of network, by the words of its title, at every layer seen in detail."""
+    layers = results.settings.layers
+    return raster_panels(
+        {title: {layer: _of(results, words, layer) for layer in layers} for words, title in shown.items()},
+        reach=REACH,
+    )
+
+
+def _of(results: Results, words: str, layer: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A cell: the first network's pattern and all networks' histograms."""
+    activation, runs = (
+        histogram(results, words, quantity, layer).to_numpy()
+        for quantity in ("activation share", "run share")
+    )
+    return raster(results, words, layer), activation, runs
+
+
+def raster(results: Results, words: str, layer: int) -> np.ndarray:
+    """The first network's pattern (units, inputs), put together from the starts of its runs."""
+    units, points = results.settings.width, results.settings.points
+    rows = rows_of(results, words, "run", layer=layer).sort_values(["unit", "x"])
+    places = rows["unit"].to_numpy() * points + rows["x"].to_numpy().astype(int)
+    lengths = np.diff(places, append=units * points)
+    return np.repeat(rows["value"].to_numpy(), lengths).reshape(units, points)
 
 
 def raster_panels(
@@ -28,7 +58,7 @@ def raster_panels(
     rows = max(len(layers) for layers in cases.values())
     figure, axes = new_figure(width=PAGE_WIDTH, height=0.7 + 2.35 * rows, grid=False)
     axes[0, 0].remove()
-    # One grid for all, so that what is alike is of one size: two columns a case, two rows a layer, and gaps.
+    # One grid for all, so that what is alike is of one size: two columns per case, two rows per layer, and gaps.
     cells = figure.add_gridspec(
         *(3 * rows - 1, 3 * len(cases) - 1),
         height_ratios=[*((1.35, 1.0, 0.12) * rows)][:-1],
