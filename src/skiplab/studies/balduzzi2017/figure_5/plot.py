@@ -1,18 +1,24 @@
-"""Covariances of gradients as pictures, their effective rank and mean norm by depth (balduzzi2017, figure 5)."""
+"""Covariances of gradients as pictures, their effective rank and mean norm by depth."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter, StrMethodFormatter
 
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, STYLE, HouseAxes, new_figure, panel_letter
+from skiplab.reproduction import Results
+from skiplab.reproduction.results import matching
+from skiplab.studies.balduzzi2017.figure_5.evidence import beta_of, by_depth
+from skiplab.studies.balduzzi2017.figure_5.trials import measure
 from skiplab.studies.balduzzi2017.palette import (
     COVARIANCE_LABEL,
     COVARIANCE_MAP,
@@ -23,6 +29,39 @@ from skiplab.studies.balduzzi2017.palette import (
 
 _WHITE = "White noise"
 Model = float | None  # a network's β, None being the feedforward one
+
+
+def draw(results: Results) -> Figure:
+    """Draw the first data set and kind of gradient: the covariances that were kept, and the curves of all models."""
+    settings = results.settings
+    data, gradient = settings.data[0], settings.gradients[0]
+    kept = results.rows(measure, data=data, quantity="covariance")
+    pictures: dict[Model, dict[int, np.ndarray]] = {}
+    for model, depth in product(settings.models, settings.depths):
+        rows = matching(kept, model=model, depth=depth)
+        if len(rows):
+            pictures.setdefault(beta_of(model), {})[depth] = whole(rows)
+
+    def curves(quantity: str) -> dict[Model, np.ndarray]:
+        where = {"data": data, "gradient": gradient, "quantity": quantity}
+        return {
+            beta_of(model): by_depth(results, model=model, **where).to_numpy(dtype=float)
+            for model in settings.models
+        }
+
+    ranks, norms = curves("relative_rank"), curves("mean_norm")
+    return gradient_covariances(
+        pictures, sorted(set(settings.depths)), ranks, norms, samples=settings.samples
+    )
+
+
+def whole(rows: pd.DataFrame) -> np.ndarray:
+    """The symmetric matrix of which a trial kept the lower half."""
+    size = int(rows["row"].max()) + 1
+    matrix = np.zeros((size, size))
+    below = rows["row"].to_numpy(), rows["column"].to_numpy()
+    matrix[below] = matrix[below[::-1]] = rows["value"].to_numpy()
+    return matrix
 
 
 def gradient_covariances(

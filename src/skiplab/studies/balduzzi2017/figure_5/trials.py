@@ -1,7 +1,7 @@
 """Input gradients of figure 5's convolutional networks at initialisation (section 4).
 
 A trial measures one model's networks of all depths, drawn from one seed, on minibatches of their own. Its table is
-long: one row a depth, minibatch and quantity, and half of every covariance that the figure shows.
+long: one row per depth, minibatch and quantity, and half of every covariance that the figure shows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction.trial import Bench, trial
+from skiplab.reproduction import Bench, trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,7 @@ PLAIN = "plain"
 
 
 @dataclass(frozen=True)
-class Gradients:
+class ConvnetGradients:
     """Settings of one trial: one model's networks of all depths, drawn from a seed, on their minibatches.
 
     ``clusters`` > 0 asks for the pictures too: covariances of the shallowest and the deepest network's gradients.
@@ -44,7 +44,7 @@ class Gradients:
 
 
 @trial("balduzzi2017/convnet-gradients", version=1)
-def measure(settings: Gradients, bench: Bench) -> pd.DataFrame:
+def measure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
     """Effective rank and normalised mean norm of input gradients at initialisation, by depth and minibatch."""
     import pandas as pd
 
@@ -90,7 +90,7 @@ def rank_of_noise(samples: int, columns: int) -> float:
     return white_effective_rank(samples, columns, torch_generator("white"), draws=20)[0]
 
 
-def build(settings: Gradients, images: TensorSet, depth: int) -> nn.Module:
+def build(settings: ConvnetGradients, images: TensorSet, depth: int) -> nn.Module:
     """Draw a network from its seed and depth alone: with and without skips the weights are the same."""
     from skiplab.architectures.shattering_convnets import ShatteringConvNet
     from skiplab.randomness import torch_generator
@@ -107,7 +107,7 @@ def build(settings: Gradients, images: TensorSet, depth: int) -> nn.Module:
     )
 
 
-def minibatches(settings: Gradients, images: TensorSet) -> Iterator[tuple[Any, Any]]:
+def minibatches(settings: ConvnetGradients, images: TensorSet) -> Iterator[tuple[Any, Any]]:
     """The run's own minibatches of distinct images, the same for all its networks."""
     import torch
 
