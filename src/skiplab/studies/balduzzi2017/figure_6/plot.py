@@ -1,4 +1,4 @@
-"""Accuracy against depth, one line a model, every network a dot (balduzzi2017, figure 6)."""
+"""Accuracy against depth, one line per model, every network a dot."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from skiplab.figures.colours import colour_of
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import new_figure, panel_letter
 
-ByDepth = Mapping[int, Sequence[float] | np.ndarray]  # depth → one accuracy a network
+ByDepth = Mapping[int, Sequence[float] | np.ndarray]  # depth → one accuracy per network
 MODELS = {
     "crelu-ll": ("CReLU, looks linear", "#009E73"),
     "crelu": ("CReLU", "#E69F00"),
     "resnet": ("ResNet", colour_of("residual")),
     "relu": ("ReLU", colour_of("plain")),
 }
+TITLES = {"cifar10": "CIFAR-10", "digits": "Digits"}
+
+
+def title(data: str, quantity: str) -> str:
+    """What stands above the panel of a data set and quantity."""
+    return f"{TITLES.get(data, data)}, {'test' if quantity == 'test_accuracy' else 'training'}"
 
 
 def accuracy_by_depth(
     panels: Mapping[str, Mapping[str, ByDepth]], *, baseline: tuple[str, float] | None = None
 ) -> Figure:
-    """Draw a panel a title: accuracies by depth for each model, with a dashed baseline where one is given."""
+    """Draw a panel per title: accuracies by depth for each model, with a dashed baseline where one is given."""
     figure, axes = new_figure(columns=len(panels), sharey=True, width=3.6 * len(panels), height=3.0)
     for letter, (ax, (title, models)) in zip(
         "abcdef", zip(axes[0], panels.items(), strict=True), strict=False

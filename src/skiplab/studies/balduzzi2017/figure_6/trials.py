@@ -1,6 +1,6 @@
-"""The thin convolutional networks that figure 6 trains (section 5.1 and appendix A4).
+"""The thin convolutional networks of figure 6, trained (section 5.1 and appendix A4).
 
-A trial trains some networks of one model at one depth as one ensemble. Its table is long: one row a network,
+A trial trains some networks of one model at one depth as one ensemble. Its table is long: one row per network,
 epoch and quantity (training loss and accuracy, the factor on the learning rate, test accuracy).
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
-from skiplab.reproduction.trial import Bench, trial
+from skiplab.reproduction import Bench, trial
 from skiplab.studies.balduzzi2017.images import samples_of
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 # What each model is as a ThinNet, in the order of the paper's legend.
 KINDS = {"crelu-ll": "crelu", "crelu": "crelu", "resnet": "resnet", "relu": "relu"}
-TEST_CHUNK = 500  # images a forward pass when testing: bounds memory, changes nothing
+TEST_CHUNK = 500  # images per forward pass when testing: bounds memory, changes nothing
 
 
 @dataclass(frozen=True)
-class Training:
+class ThinTraining:
     """How all networks of the figure are trained; window … drop are the auto-scheduler's."""
 
     images: int | None = None
@@ -49,7 +49,7 @@ class Training:
 
 @dataclass(frozen=True)
 class ThinNetworks:
-    """Settings of one training trial: a model, a depth, a member a seed.
+    """Settings of one training trial: a model, a depth, a member per seed.
 
     ``checkpoint_every`` trades time for memory (activities are computed again in the backward pass) and moves
     numbers by rounding alone.
@@ -59,7 +59,7 @@ class ThinNetworks:
     model: str
     depth: int
     seeds: tuple[int, ...]
-    training: Training
+    training: ThinTraining
     test_epochs: tuple[int, ...] = ()
     test_images: int | None = None
     checkpoint_every: int | None = None
