@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 import pytest
 import torch
@@ -7,31 +9,31 @@ import torch
 from skiplab.architectures.activations import CReLU
 from skiplab.randomness import torch_generator
 from skiplab.remedies.linearity import departure_from_linear
-from skiplab.reproduction.trial import Bench
+from skiplab.reproduction import Results
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017.ll_init.study import (
+from skiplab.studies.balduzzi2017.ll_init.study import STUDY, Settings
+from skiplab.studies.balduzzi2017.ll_init.trials import (
     AFTER_HE,
     CONV,
     FULL,
     LOOKS_LINEAR,
-    STUDY,
     THIN,
-    Networks,
-    Settings,
+    LinearStarts,
     build,
     step,
 )
 
-
-@pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(runs=2, depths=(2, 5), rs=(1, 2), width=8, filters=4, side=4, thin_side=16, points=9)
+SETTINGS = Settings(runs=2, depths=(2, 5), rs=(1, 2), width=8, filters=4, side=4, thin_side=16, points=9)
 
 
 @pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+def results(ran: Callable[..., Results]) -> Results:
+    return ran(STUDY, SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def table(results: Results) -> pd.DataFrame:
+    return results.frame
 
 
 def test_every_family_depth_and_start_is_measured(table: pd.DataFrame) -> None:
@@ -43,8 +45,8 @@ def test_every_family_depth_and_start_is_measured(table: pd.DataFrame) -> None:
     assert set(table.loc[table["family"] == THIN, "depth"]) == {6, 10}
 
 
-def test_every_claim_holds_on_these_networks(table: pd.DataFrame, settings: Settings) -> None:
-    verdicts = judge(STUDY, table, settings, "quick")
+def test_every_claim_holds_on_these_networks(results: Results) -> None:
+    verdicts = judge(STUDY, results, "quick")
     assert len(verdicts) == 6 + 6 + 4 + 6 + 6
     assert {verdict.verdict for verdict in verdicts} == {"holds"}
 
@@ -62,12 +64,10 @@ def test_every_claim_holds_on_these_networks(table: pd.DataFrame, settings: Sett
     ],
 )
 def test_one_network_that_disobeys_contradicts_its_claim(
-    table: pd.DataFrame, settings: Settings, network: str, quantity: str, value: float, claim: str
+    results: Results, changed: Callable[..., Results], network: str, quantity: str, value: float, claim: str
 ) -> None:
-    changed = table.copy()
-    rows = (table["family"] == CONV) & (table["network"] == network) & (table["quantity"] == quantity)
-    changed.loc[rows & (table["draw"] == 1) & (table["depth"] == 5), "value"] = value
-    verdicts = judge(STUDY, changed, settings, "quick")
+    other = changed(results, value, family=CONV, network=network, quantity=quantity, draw=1, depth=5)
+    verdicts = judge(STUDY, other, "quick")
     against = [v for v in verdicts if v.verdict == "contradicted"]
     assert [(v.claim, v.condition) for v in against] == [(claim, f"{CONV}, {network}")]
     if quantity in ("stepped", "departure") and claim != "linear":
@@ -86,9 +86,9 @@ def test_counts_say_what_they_count_and_our_own_claims_are_marked() -> None:
 @pytest.mark.parametrize("start", [*AFTER_HE, *LOOKS_LINEAR])
 def test_thin_networks_are_measured_with_norms_that_do_something(start: str) -> None:
     """Only the thin trials draw statistics, so that those of the other families keep their keys."""
-    calls = STUDY.stages[0](Settings(runs=1), [])
+    calls = STUDY.stages[0](Results(Settings(runs=1)))
     assert {call.settings.family for call in calls if call.settings.random_norms} == {THIN}
-    drawn = Networks(THIN, 50, (0,), 0, 16, 5, random_norms=True)
+    drawn = LinearStarts(THIN, 50, (0,), 0, 16, 5, random_norms=True)
     net, again, other = (build(drawn, start, seed)[0] for seed in (0, 0, 1))
     norms = [part for part in net.modules() if isinstance(part, torch.nn.BatchNorm2d)]
     variances, scales = (
@@ -100,7 +100,7 @@ def test_thin_networks_are_measured_with_norms_that_do_something(start: str) -> 
         assert torch.equal(value, again.state_dict()[name])
     first = other.get_submodule("blocks.0.norm")
     assert not torch.equal(norms[0].running_mean, first.get_buffer("running_mean"))
-    still = build(Networks(THIN, 50, (0,), 0, 16, 5), start, 0)[0]
+    still = build(LinearStarts(THIN, 50, (0,), 0, 16, 5), start, 0)[0]
     for name, value in still.named_parameters():
         assert torch.equal(value, net.get_parameter(name)) or "norm" in name
 
@@ -120,7 +120,7 @@ def test_thin_nets_lose_norm_at_their_strides_and_so_make_no_claim(table: pd.Dat
 
 @pytest.mark.parametrize("family", [FULL, CONV, THIN])
 def test_the_crelu_networks_differ_in_their_start_alone(family: str) -> None:
-    settings = Networks(family, 6, (0,), 4, 16, 5)
+    settings = LinearStarts(family, 6, (0,), 4, 16, 5)
     he, mirrored = (build(settings, start, 0)[0] for start in (AFTER_HE[1], LOOKS_LINEAR[0]))
     shapes = [{name: value.shape for name, value in net.named_parameters()} for net in (he, mirrored)]
     assert shapes[0] == shapes[1]
@@ -132,7 +132,7 @@ def test_the_crelu_networks_differ_in_their_start_alone(family: str) -> None:
 
 
 def test_a_step_descends() -> None:
-    net, _ = build(Networks(FULL, 3, (0,), 6, 1, 5), LOOKS_LINEAR[0], 0)
+    net, _ = build(LinearStarts(FULL, 3, (0,), 6, 1, 5), LOOKS_LINEAR[0], 0)
     x, target = torch.randn(2, 8, 6, dtype=torch.float64, generator=torch_generator(1)).unbind()
     losses = []
     for _ in range(2):
@@ -141,8 +141,8 @@ def test_a_step_descends() -> None:
     assert losses[1] < losses[0]
 
 
-def test_the_figure_has_a_column_a_start_and_a_line_a_depth(table: pd.DataFrame, settings: Settings) -> None:
-    figure = STUDY.figure(table, settings)
+def test_the_figure_has_a_column_per_start_and_a_line_per_depth(results: Results) -> None:
+    figure = STUDY.figure(results)
     assert [ax.get_title(loc="left") for ax in figure.axes[:4]] == [*AFTER_HE, *LOOKS_LINEAR]
     assert len(figure.axes) == 16
     assert all(len(ax.get_lines()) == 2 for ax in figure.axes)
@@ -156,7 +156,7 @@ def test_the_figure_has_a_column_a_start_and_a_line_a_depth(table: pd.DataFrame,
 
 
 def test_trials_share_seeds_across_families() -> None:
-    calls = STUDY.stages[0](Settings(runs=3, seed=4, depths=(2,), rs=(1, 3)), [])
+    calls = STUDY.stages[0](Results(Settings(runs=3, seed=4, depths=(2,), rs=(1, 3))))
     assert [(call.settings.family, call.settings.depth) for call in calls] == [
         (FULL, 2),
         (CONV, 2),

@@ -9,11 +9,42 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction import Results
+from skiplab.studies.balduzzi2017.ll_init.trials import FAMILIES, FULL, STARTS, THIN, starts
 
 Curve = tuple[np.ndarray, np.ndarray]  # places t on the line, values there
 ByDepth = Mapping[int, Curve]
 
 _SHADES = ("#A6C8E0", "#4A90C2", "#12507F", "#06233A")  # the deeper, the darker
+
+# By the name of a row, the family and what is drawn of it, derivatives apart from outputs.
+_OUTPUTS = {"output\n(fully connected)": FULL}
+_SLOPES = {f"derivative\n({family})": family for family in FAMILIES}
+
+
+def draw(results: Results) -> Figure:
+    """Draw a row of outputs and a row of derivatives per family, one column per start."""
+    families = _OUTPUTS | _SLOPES
+    rows: dict[str, dict[str, ByDepth]] = {}
+    departures: dict[str, dict[str, float]] = {}
+    for row, family in families.items():
+        drawn, measure = ("slope", "gradient") if row in _SLOPES else ("output", "departure")
+        rows[row] = {start: _lines(results, family, start, drawn) for start in STARTS}
+        departures[row] = {
+            start: float(results.rows(starts, family=family, network=start, quantity=measure)["value"].max())
+            for start in STARTS
+        }
+    depths = {row: "layers" if family == THIN else "modules" for row, family in families.items()}
+    return looks_linear_panels(rows, set(_SLOPES), departures, depths)
+
+
+def _lines(results: Results, family: str, start: str, quantity: str) -> ByDepth:
+    """Places on the line and values there, by depth."""
+    found = results.rows(starts, family=family, network=start, quantity=quantity)
+    return {
+        int(rows["depth"].iloc[0]): (rows["x"].to_numpy(), rows["value"].to_numpy())
+        for _, rows in found.groupby("depth")
+    }
 
 
 def looks_linear_panels(
@@ -22,10 +53,10 @@ def looks_linear_panels(
     departures: Mapping[str, Mapping[str, float]],
     depths: Mapping[str, str],
 ) -> Figure:
-    """Draw a column for each network and a row for each quantity, one line a depth; arrays are (points,).
+    """Draw a column for each network and a row for each quantity, one line per depth; arrays are (points,).
 
     Rows named in ``slopes`` hold derivatives, drawn relative to their root mean square along the line; others are
-    outputs, shown without their mean and in units of their deviation. ``departures`` has a number for a panel, and
+    outputs, shown without their mean and in units of their deviation. ``departures`` has a number per panel, and
     ``depths`` says what a row's depths count, such as layers.
     """
     columns = list(next(iter(rows.values())))
