@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,8 +14,50 @@ from matplotlib.ticker import NullLocator
 
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction import Results
+from skiplab.studies.balduzzi2017.proposition_a1.evidence import by_run
+from skiplab.studies.balduzzi2017.proposition_a1.trials import gradients
+from skiplab.theory.shattering import brownian
 
 INK, GREY, RED, BLUE = "#222222", "#8A8A8A", "#D55E00", "#0072B2"
+
+LAW = "normal"  # whose nets are drawn
+
+
+def draw(results: Results) -> Figure:
+    """Draw nets of normal weights and the moments of their gradients beside the limit's."""
+    settings = results.settings
+    paths = results.rows(gradients, law=LAW, quantity="path").pivot_table(
+        index="run", columns="s", values="value"
+    )
+    t = paths.columns.to_numpy(dtype=float)
+    points, measured = _symmetric(by_run(results, LAW, "covariance").mean())
+    components = by_run(results, LAW, "component")
+    k, matrix = np.arange(1, settings.components + 1), _symmetric(components.mean())[1]
+    basis = brownian.eigenfunctions(t, settings.components)
+    found = np.linalg.eigh(matrix)[1][:, ::-1].T[: min(3, len(k))]
+    signs = np.sign(np.diagonal(found))[:, None]  # an eigenvector's sign is arbitrary
+    nets = results.rows(gradients, law=LAW, quantity="in x").groupby("t")
+    return brownian_panels(
+        t,
+        paths.to_numpy(),
+        (measured, brownian.covariance(points[:, None], points[None])),
+        {
+            "k": k,
+            "limit": brownian.eigenvalues(settings.components),
+            "walk": brownian.eigenvalues(settings.components, settings.neurons),
+            "measured": np.array([components[float(i), float(i)] for i in k]).T,
+        },
+        (signs * found @ basis, basis[: len(found)]),
+        {float(spread): (net["s"].to_numpy(), net["value"].to_numpy()) for spread, net in nets},
+    )
+
+
+def _symmetric(moments: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """The places s, and the matrix of moments at (s, t), of which the table has s ≤ t."""
+    places = sorted({s for s, _ in moments.index})
+    matrix = [[moments[min(s, t), max(s, t)] for t in places] for s in places]
+    return np.array(places), np.array(matrix)
 
 
 def brownian_panels(
@@ -49,8 +92,8 @@ def brownian_panels(
     _covariances(axes[0, 1], *covariances)
     _spectrum(axes[0, 2], spectrum)
     _eigenfunctions(axes[1, 0], t, *eigenfunctions)
-    for ax, (spread, (x, gradients)) in zip(axes[1, 1:], in_x.items(), strict=False):
-        ax.plot(x, gradients, color=RED, linewidth=0.8)
+    for ax, (spread, (x, values)) in zip(axes[1, 1:], in_x.items(), strict=False):
+        ax.plot(x, values, color=RED, linewidth=0.8)
         ax.set(xlabel="input $x$", ylabel="$df/dx$", title=f"one net, bias std {spread:.3g}")
     for ax, letter in zip(axes.flat, "abcdef", strict=True):
         panel_letter(ax, letter)
