@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,44 +16,51 @@ import torch
 from skiplab.checks import Refused
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.randomness import numpy_generator, torch_generator
-from skiplab.reproduction.trial import Bench
+from skiplab.reproduction import Bench, Results
+from skiplab.reproduction.results import Part
+from skiplab.reproduction.trial import Trial
 from skiplab.reproduction.verdict import Verdict, judge
 from skiplab.studies.balduzzi2017.theorems import models
 from skiplab.studies.balduzzi2017.theorems.evidence import errors_apart, sample
 from skiplab.studies.balduzzi2017.theorems.study import STUDY, Settings, real_models
-from skiplab.studies.balduzzi2017.theorems.trials import Gated, Lemmas, Real, build, gated, lemmas, real
+from skiplab.studies.balduzzi2017.theorems.trials import (
+    GatedNets,
+    PathLemmas,
+    RealNets,
+    build,
+    gated,
+    lemmas,
+    real,
+)
 
-
-def run(settings: Settings) -> pd.DataFrame:
-    calls = STUDY.stages[0](settings, [])
-    tables = [call.trial.function(call.settings, Bench()) for call in calls]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
-
-
-@pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(
-        runs=6,
-        width=48,
-        batch=32,
-        depths=(2, 8),
-        gated_runs=20,
-        gated_nets=10,
-        gated_width=64,
-        gated_depths=(2, 6),
-        layers=(2,),
-        cases=3,
-    )
-
-
-@pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    return run(settings)
+SETTINGS = Settings(
+    runs=6,
+    width=48,
+    batch=32,
+    depths=(2, 8),
+    gated_runs=20,
+    gated_nets=10,
+    gated_width=64,
+    gated_samples=4,
+    gated_depths=(2, 6),
+    layers=(2,),
+    cases=3,
+)
+Change = Callable[..., Results]
 
 
 @pytest.fixture(scope="module")
-def verdicts(table: pd.DataFrame, settings: Settings) -> list[Verdict]:
-    return judge(STUDY, table, settings, "quick")
+def results(ran: Callable[..., Results]) -> Results:
+    return ran(STUDY, SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def verdicts(results: Results) -> list[Verdict]:
+    return judge(STUDY, results, "quick")
+
+
+def alone(trial: Trial, settings: object) -> Results:
+    return Results(None, [Part(trial.name, "trials", trial.function(settings, Bench()))])
 
 
 def said(verdicts: list[Verdict], claim: str) -> dict[str, str]:
@@ -83,29 +91,28 @@ def test_lemmas(verdicts: list[Verdict]) -> None:
 
 @pytest.mark.parametrize("quantity", ["variance", "covariance"])
 def test_a_theory_off_by_five_errors_is_contradicted(
-    table: pd.DataFrame, settings: Settings, quantity: str
+    results: Results, changed: Change, quantity: str
 ) -> None:
-    changed = table.copy()
-    rows = (table["law"] == "gates") & (table["model"] == "residual") & (table["L"] == 6)
-    rows &= table["quantity"] == quantity
-    values = table.loc[rows, "value"]
     expected = getattr(models.theory(models.RESIDUAL, 6), quantity)
-    error = values.std() / math.sqrt(len(values))
-    changed.loc[rows, "value"] = values - values.mean() + expected + 5 * error
-    found = said(judge(STUDY, changed, settings, "quick"), "theorem-2")
+
+    def off(rows: pd.DataFrame) -> pd.Series:
+        values = rows["value"]
+        return values - values.mean() + expected + 5 * values.std() / math.sqrt(len(values))
+
+    other = changed(results, off, gated, model="residual", L=6, quantity=quantity)
+    found = said(judge(STUDY, other, "quick"), "theorem-2")
     assert found == {"theorem 2, L = 2": "holds", "theorem 2, L = 6": "contradicted"}
 
 
-def test_a_path_sum_that_disobeys_contradicts_its_lemma(table: pd.DataFrame, settings: Settings) -> None:
+def test_a_path_sum_that_disobeys_contradicts_its_lemma(results: Results, changed: Change) -> None:
     for name, claim in (("A1, listed", "lemma-a1"), ("A2", "lemma-a2"), ("A3, listed", "lemma-a3")):
-        changed = table.copy()
-        changed.loc[(table["model"] == name) & (table["run"] == 1), "value"] = 1e-3
-        assert "contradicted" in said(judge(STUDY, changed, settings, "quick"), claim).values()
+        other = changed(results, 1e-3, lemmas, model=name, run=1)
+        assert "contradicted" in said(judge(STUDY, other, "quick"), claim).values()
 
 
-def test_ratios_of_means_with_the_delta_methods_error(table: pd.DataFrame) -> None:
+def test_ratios_of_means_with_the_delta_methods_error(results: Results) -> None:
     covariance, variance, ratios = (
-        np.array(sample(table, "gates", models.NORMALISED, 6, name))
+        np.array(sample(results, gated, models.NORMALISED, 6, name))
         for name in ("covariance", "variance", "correlation")
     )
     ratio = covariance.mean() / variance.mean()
@@ -124,34 +131,39 @@ def test_errors_apart() -> None:
     assert math.isnan(errors_apart([1.0, math.inf], 1.0))
 
 
-def test_runs_that_overflow_do_not_hold(table: pd.DataFrame, settings: Settings) -> None:
-    changed = table.copy()
-    rows = (
-        (table["law"] == "gates") & (table["model"] == "residual") & (table["L"] == 6) & (table["run"] == 3)
-    )
-    changed.loc[rows, "value"] = math.inf
-    found = said(judge(STUDY, changed, settings, "quick"), "theorem-2")
+def test_runs_that_overflow_do_not_hold(results: Results, changed: Change) -> None:
+    other = changed(results, math.inf, gated, model="residual", L=6, run=3)
+    found = said(judge(STUDY, other, "quick"), "theorem-2")
     assert found == {"theorem 2, L = 2": "holds", "theorem 2, L = 6": "contradicted"}
 
 
-def test_no_correlation_where_all_gradients_are_0(table: pd.DataFrame) -> None:
-    changed = table.assign(value=0.0)
-    assert all(map(math.isnan, sample(changed, "gates", models.PLAIN, 6, "correlation")))
+def test_no_correlation_where_all_gradients_are_0(results: Results, changed: Change) -> None:
+    other = changed(results, 0.0)
+    assert all(map(math.isnan, sample(other, gated, models.PLAIN, 6, "correlation")))
 
 
-def test_one_printed_digit_is_met_within_half_a_unit(table: pd.DataFrame, settings: Settings) -> None:
+def test_one_printed_digit_is_met_within_half_a_unit(results: Results, changed: Change) -> None:
     """R = .113 and .709 round to the printed .1 and .7; .16 does not."""
+    deep = Results(
+        SETTINGS,
+        [
+            part
+            if part.trial == lemmas.name
+            else dataclasses.replace(part, table=part.table.replace({"L": {6: 100, 8: 100}}))
+            for part in results.parts
+        ],
+    )
 
     def judged(beta_one: float) -> dict[str, str]:
-        changed = table[table["law"] != "paths"].copy()
-        changed["L"] = changed["L"].replace({6: 100, 8: 100})
+        other = deep
         for name, value in (("batch norm 1", beta_one), ("batch norm .1", 0.709)):
-            rows = changed["model"] == name
-            noise = 1 + 0.001 * np.cos(changed["run"])
-            changed.loc[rows & (changed["quantity"] == "variance"), "value"] = 1.0
-            changed.loc[rows & (changed["quantity"] == "covariance"), "value"] = value * noise
-        rows = pd.concat([changed, table[table["law"] == "paths"]], ignore_index=True)
-        verdicts = judge(STUDY, rows, settings, "quick")
+
+            def noisy(rows: pd.DataFrame, value: float = value) -> pd.Series:
+                return value * (1 + 0.001 * np.cos(rows["run"]))
+
+            other = changed(other, 1.0, model=name, quantity="variance")
+            other = changed(other, noisy, model=name, quantity="covariance")
+        verdicts = judge(STUDY, other, "quick")
         return said(verdicts, "hundred-layers") | said(verdicts, "hundred-layers-tenth")
 
     assert set(judged(0.1127).values()) == {"holds"}
@@ -184,9 +196,9 @@ def test_what_chance_does_to_three_standard_errors() -> None:
         assert (abs(t) > 3).mean() == pytest.approx(expected, abs=0.003)
 
 
-def test_depths_in_any_order_say_the_same(verdicts: list[Verdict], settings: Settings) -> None:
-    turned = dataclasses.replace(settings, depths=(8, 2), gated_depths=(6, 2))
-    assert judge(STUDY, run(turned), turned, "quick") == verdicts
+def test_depths_in_any_order_say_the_same(verdicts: list[Verdict], ran: Callable[..., Results]) -> None:
+    turned = dataclasses.replace(SETTINGS, depths=(8, 2), gated_depths=(6, 2))
+    assert judge(STUDY, ran(STUDY, turned), "quick") == verdicts
 
 
 @pytest.mark.parametrize(
@@ -202,23 +214,22 @@ def test_depths_in_any_order_say_the_same(verdicts: list[Verdict], settings: Set
 )
 def test_settings_without_a_meaning_are_refused_before_any_trial(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(Refused, match=words):
-        STUDY.stages[0](dataclasses.replace(Settings(runs=5), **changes), [])
+        STUDY.stages[0](Results(dataclasses.replace(SETTINGS, **changes)))
 
 
 @pytest.mark.parametrize("model", models.REAL, ids=lambda model: model.name)
 def test_real_nets_obey_the_correction(model: models.Model) -> None:
     """Ten nets at L = 4: within 4 standard errors of wide nets' moments, and their batch's statistics."""
-    wanted = Real(model.name, 4, runs=12, nets=1, width=150, batch=64)
-    frame = real.function(wanted, Bench())
+    results = alone(real, RealNets(model.name, 4, runs=12, nets=1, width=150, batch=64))
     for quantity in ("variance", "covariance"):
         expected = getattr(models.corrected(model, 4, 64), quantity)
-        found = sample(frame, "nets", model, 4, quantity)
+        found = sample(results, real, model, 4, quantity)
         assert errors_apart(found, expected) < 4
         assert np.mean(found) == pytest.approx(expected, rel=0.25)
 
 
 def test_a_trial_is_the_mean_over_its_nets() -> None:
-    frame = real.function(Real("residual", 3, runs=1, nets=2, width=10, batch=5, seed=4), Bench())
+    results = alone(real, RealNets("residual", 3, runs=1, nets=2, width=10, batch=5, seed=4))
     expected = []
     for net in range(2):
         parts = (4, "real nets", 3, net)
@@ -232,7 +243,7 @@ def test_a_trial_is_the_mean_over_its_nets() -> None:
         expected.append(float(gradient.double().square().mean()))
         via = gradient_shattering(module, x, wrt="first")
         assert float(via.mean_square) == pytest.approx(expected[-1], rel=1e-5)
-    assert sample(frame, "nets", models.RESIDUAL, 3, "variance") == pytest.approx(
+    assert sample(results, real, models.RESIDUAL, 3, "variance") == pytest.approx(
         [np.mean(expected)], rel=1e-5
     )
 
@@ -247,7 +258,7 @@ def test_theorem_3_crosses_one_module_less() -> None:
 
 
 def test_depths_at_which_a_mean_would_mislead_are_left_out() -> None:
-    settings = Settings(runs=5)
+    settings = STUDY.settings["quick"]
     assert models.PLAIN in real_models(settings, 30)
     assert models.PLAIN not in real_models(settings, 100)
     assert {models.NORMALISED, models.HIGHWAY, models.RESIDUAL} <= set(real_models(settings, 100))
@@ -256,21 +267,21 @@ def test_depths_at_which_a_mean_would_mislead_are_left_out() -> None:
 
 
 def test_runs_are_independent_and_seeded() -> None:
-    wanted = Gated("plain", 2, runs=3, nets=30, width=8, samples=2)
-    one, two = (gated.function(wanted, Bench()) for _ in range(2))
-    pd.testing.assert_frame_equal(one, two)
-    other = gated.function(dataclasses.replace(wanted, seed=1), Bench())
-    first = sample(one, "gates", models.PLAIN, 2, "variance")
+    wanted = GatedNets("plain", 2, runs=3, nets=30, width=8, samples=2)
+    one, two = (alone(gated, wanted) for _ in range(2))
+    pd.testing.assert_frame_equal(one.frame, two.frame)
+    other = alone(gated, dataclasses.replace(wanted, seed=1))
+    first, later = (sample(each, gated, models.PLAIN, 2, "variance") for each in (one, other))
     assert len(set(first)) == 3
-    assert sample(other, "gates", models.PLAIN, 2, "variance")[:2] == first[1:]
+    assert later[:2] == first[1:]
 
 
 def test_lemmas_at_three_layers() -> None:
-    frame = lemmas.function(Lemmas(3, 1), Bench())
+    frame = lemmas.function(PathLemmas(3, 1), Bench())
     wrong = frame["model"].isin(("A3 printed, listed", "A3 printed, orthogonal"))
     assert frame.loc[~wrong, "value"].max() < 1e-12
     assert frame.loc[wrong, "value"].min() > 0.1
 
 
-def test_the_figure_has_six_panels(table: pd.DataFrame, settings: Settings) -> None:
-    assert len(STUDY.figure(table, settings).axes) == 6
+def test_the_figure_has_six_panels(results: Results) -> None:
+    assert len(STUDY.figure(results).axes) == 6

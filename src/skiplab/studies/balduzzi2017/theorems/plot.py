@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,14 +11,11 @@ from matplotlib.lines import Line2D
 
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction import Results
 from skiplab.studies.balduzzi2017.palette import network_colour
 from skiplab.studies.balduzzi2017.theorems import models
 from skiplab.studies.balduzzi2017.theorems.evidence import depths_of, sample
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from skiplab.studies.balduzzi2017.theorems.study import Settings
+from skiplab.studies.balduzzi2017.theorems.trials import gated, real
 
 # (quantity, kind) → (L, values), and (quantity, law) → (L, samples over runs).
 Curves = Mapping[tuple[str, str], tuple[Sequence[int], Sequence[float]]]
@@ -33,7 +29,7 @@ COLOURS = {
     "β = .1": network_colour(0.1),
     "highway": "#882255",
 }
-NAMES = {"plain": "feedforward"}  # as the other figures of balduzzi2017 have it
+NAMES = {"plain": "feedforward"}  # as the paper's other figures have it
 LINES = {"exact": "-", "printed": "--", "corrected": ":"}
 TITLES = ("feedforward and resnet", "resnet with BN", "highway")
 LOWEST = 1e-4  # correlations below are noise in any affordable Monte Carlo
@@ -53,48 +49,46 @@ QUANTITIES = ("variance", "correlation")
 DEEPEST = 100
 
 
-def draw(frame: pd.DataFrame, settings: Settings) -> Any:
-    """Hand curves and points of every panel to the figure."""
-    curves = {LABELS[model.name]: _curves(model, settings.batch) for group in PANELS for model in group}
-    points = {LABELS[model.name]: _points(frame, model) for group in PANELS for model in group}
-    groups = [[LABELS[model.name] for model in group] for group in PANELS]
-    return theorem_panels(groups, curves, points)
+def draw(results: Results) -> Figure:
+    """Draw curves and points of every panel's models."""
+    shown = {LABELS[model.name]: model for group in PANELS for model in group}
+    curves = {label: _curves(model, results.settings.batch) for label, model in shown.items()}
+    points = {label: _points(results, model) for label, model in shown.items()}
+    return theorem_panels([[LABELS[model.name] for model in group] for group in PANELS], curves, points)
 
 
 def _curves(model: models.Model, batch: int) -> Curves:
     """(quantity, kind) → (L, values); kinds are exact, printed and corrected."""
-    found = {}
     depths = range(2, DEEPEST + 1)
-    for quantity in QUANTITIES:
-        for kind in ("exact", "printed", "corrected"):
-            values = []
-            for L in depths:
-                if kind == "printed":
-                    variance, correlation = models.printed(model, L)
-                else:
-                    chosen = models.theory(model, L) if kind == "exact" else models.corrected(model, L, batch)
-                    variance, correlation = chosen.variance, chosen.correlation
-                values.append(variance if quantity == "variance" else correlation)
-            found[quantity, kind] = (list(depths), values)
-    return found
-
-
-def _points(frame: pd.DataFrame, model: models.Model) -> Points:
-    """(quantity, law) → (L, samples over runs)."""
-    return {
-        (quantity, law): (
-            depths_of(frame, law, model),
-            [sample(frame, law, model, L, quantity) for L in depths_of(frame, law, model)],
-        )
-        for quantity in QUANTITIES
-        for law in ("gates", "nets")
+    exact = [models.theory(model, L) for L in depths]
+    wide = [models.corrected(model, L, batch) for L in depths]
+    pairs = {
+        "exact": [(moments.variance, moments.correlation) for moments in exact],
+        "printed": [models.printed(model, L) for L in depths],
+        "corrected": [(moments.variance, moments.correlation) for moments in wide],
     }
+    return {
+        (quantity, kind): (list(depths), [pair[place] for pair in found])
+        for place, quantity in enumerate(QUANTITIES)
+        for kind, found in pairs.items()
+    }
+
+
+def _points(results: Results, model: models.Model) -> Points:
+    """(quantity, law) → (L, samples over runs)."""
+    found = {}
+    for law, trial in (("gates", gated), ("nets", real)):
+        depths = depths_of(results, trial, model)
+        for quantity in QUANTITIES:
+            samples = [sample(results, trial, model, L, quantity) for L in depths]
+            found[quantity, law] = (depths, samples)
+    return found
 
 
 def theorem_panels(
     groups: Sequence[Sequence[str]], curves: Mapping[str, Curves], points: Mapping[str, Points]
 ) -> Figure:
-    """Draw a column a group of models: the variance above, the correlation below."""
+    """Draw a column per group of models: the variance above, the correlation below."""
     figure, axes = new_figure(3, rows=2, width=PAGE_WIDTH, height=5.0, sharex=True)
     for column, group in enumerate(groups):
         for row, quantity in enumerate(("variance", "correlation")):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction.trial import Bench, trial
-from skiplab.studies.balduzzi2017.theorems.models import NAMED, Model
+from skiplab.reproduction import Bench, trial
+from skiplab.studies.balduzzi2017.theorems.models import NAMED, PLAIN, RESIDUAL, Model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
+Row = tuple[str, int, int, str, float]  # model, L, run, quantity, value
 COLUMNS = ["model", "L", "run", "quantity", "value"]
 NETS_AT_ONCE = 25  # bounds memory: 25 × samples × width numbers at a time
 
 
 @dataclass(frozen=True)
-class Gated:
+class GatedNets:
     """Settings of one trial: a model at one depth under independent gates; each run is a mean over its nets."""
 
     model: str
@@ -33,7 +34,7 @@ class Gated:
 
 
 @trial("balduzzi2017/independent-gates", version=1)
-def gated(settings: Gated, bench: Bench) -> pd.DataFrame:
+def gated(settings: GatedNets, bench: Bench) -> pd.DataFrame:
     """Draw weights and gates, and note each run's mean of ∇_i², ∇_i ∇_j and ∇_i."""
     import torch
 
@@ -41,7 +42,7 @@ def gated(settings: Gated, bench: Bench) -> pd.DataFrame:
     from skiplab.theory.shattering.independent_gates import gated_gradients, second_moments
 
     model = NAMED[settings.model]
-    rows: list[tuple[str, int, int, str, float]] = []
+    rows: list[Row] = []
     for run in range(settings.runs):
         bench.tell(run / settings.runs, f"run {run}")
         stream = torch_generator(
@@ -73,7 +74,7 @@ def _scales(model: Model, L: int) -> list[tuple[float, float]]:
 
 
 @dataclass(frozen=True)
-class Real:
+class RealNets:
     """Settings of one trial: real nets of a model at one depth, each run with new weights and inputs."""
 
     model: str
@@ -86,7 +87,7 @@ class Real:
 
 
 @trial("balduzzi2017/real-networks", version=1)
-def real(settings: Real, bench: Bench) -> pd.DataFrame:
+def real(settings: RealNets, bench: Bench) -> pd.DataFrame:
     """Build nets, and note each run's mean of ∇_i² and ∇_i ∇_j in their first layer."""
     import torch
 
@@ -94,7 +95,7 @@ def real(settings: Real, bench: Bench) -> pd.DataFrame:
     from skiplab.randomness import torch_generator
 
     model = NAMED[settings.model]
-    rows: list[tuple[str, int, int, str, float]] = []
+    rows: list[Row] = []
     for run in range(settings.runs):
         bench.tell(run / settings.runs, f"run {run}")
         found = []
@@ -142,8 +143,8 @@ def build(model: Model, modules: int, width: int, generator: torch.Generator) ->
 
 
 @dataclass(frozen=True)
-class Lemmas:
-    """Settings of one trial: random gates on nets of two units a layer, small enough to list."""
+class PathLemmas:
+    """Settings of one trial: random gates on nets of two units per layer, small enough to list."""
 
     layers: int
     cases: int
@@ -152,7 +153,7 @@ class Lemmas:
 
 
 @trial("balduzzi2017/path-lemmas", version=1)
-def lemmas(settings: Lemmas, bench: Bench) -> pd.DataFrame:
+def lemmas(settings: PathLemmas, bench: Bench) -> pd.DataFrame:
     """Compare both sides of lemmas A1–A3, relative to the right side; a run is a random configuration."""
     from skiplab.randomness import numpy_generator
 
@@ -165,7 +166,7 @@ def lemmas(settings: Lemmas, bench: Bench) -> pd.DataFrame:
     return _frame(rows).assign(law="paths")
 
 
-def _covariances(settings: Lemmas, stream: np.random.Generator) -> Iterator[tuple[str, float]]:
+def _covariances(settings: PathLemmas, stream: np.random.Generator) -> Iterator[tuple[str, float]]:
     from skiplab.theory.shattering import path_sums as paths
 
     layers, width = settings.layers, settings.width
@@ -189,12 +190,11 @@ def _covariances(settings: Lemmas, stream: np.random.Generator) -> Iterator[tupl
         yield f"{name}, mean", abs(average - paths.mean(chosen, A))
 
 
-def _derivatives(settings: Lemmas, stream: np.random.Generator) -> Iterator[tuple[str, float]]:
+def _derivatives(settings: PathLemmas, stream: np.random.Generator) -> Iterator[tuple[str, float]]:
     """Lemma A2: path sums against automatic differentiation, in nets of random weights and inputs."""
     import torch
 
     from skiplab.randomness import torch_generator
-    from skiplab.studies.balduzzi2017.theorems.models import PLAIN, RESIDUAL
     from skiplab.theory.shattering.path_sums import path_sum, paths_from
 
     layers, width = settings.layers, settings.width
@@ -226,14 +226,12 @@ def _derivatives(settings: Lemmas, stream: np.random.Generator) -> Iterator[tupl
         yield f"A2, {model.name} of eq 2", float(abs(gradient.numpy() - sums).max())
 
 
-def _rows(
-    model: Model, L: int, run: int, variance: float, covariance: float
-) -> list[tuple[str, int, int, str, float]]:
+def _rows(model: Model, L: int, run: int, variance: float, covariance: float) -> list[Row]:
     numbers = (("variance", variance), ("covariance", covariance))
     return [(model.name, L, run, quantity, value) for quantity, value in numbers]
 
 
-def _frame(rows: list[tuple[str, int, int, str, float]]) -> pd.DataFrame:
+def _frame(rows: list[Row]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(rows, columns=COLUMNS)
