@@ -49,7 +49,7 @@ def draw(results: Results) -> Figure:
             "measured": np.array([components[float(i), float(i)] for i in k]).T,
         },
         (signs * found @ basis, basis[: len(found)]),
-        {float(spread): (net["s"].to_numpy(), net["value"].to_numpy()) for spread, net in nets},
+        {float(net["t"].iloc[0]): (net["s"].to_numpy(), net["value"].to_numpy()) for _, net in nets},
     )
 
 
