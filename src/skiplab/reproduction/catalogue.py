@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from skiplab.checks import Refused, near
-from skiplab.reproduction.study import Paper, Study
+from skiplab.reproduction.study import Alias, Paper, Study
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,14 @@ class Catalogue:
 
     papers: Sequence[Paper]
     studies: Sequence[Study]
+
+    @classmethod
+    def of(cls, papers: Sequence[Paper], items: Sequence[Study | Alias]) -> Catalogue:
+        """The catalogue of some items, an alias being the study that it names."""
+        own = {item.id: item for item in items if isinstance(item, Study)}
+        return cls(
+            papers, [item if isinstance(item, Study) else item.resolved(own[item.of]) for item in items]
+        )
 
     def __iter__(self) -> Iterator[Study]:
         return iter(self.studies)

@@ -7,7 +7,7 @@ scipy nor pandas; the functions it carries import what they need when they are c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from skiplab.reproduction.claim import Claim
@@ -78,6 +78,18 @@ class Study:
     def amendments(self) -> tuple[str, ...]:
         """What was changed after results were seen, each with its date and the old verdict."""
         return read(self.words).amendments
+
+
+@dataclass(frozen=True)
+class Alias:
+    """An item that repeats another paper's: the same study under its own id, found by the other's."""
+
+    id: str
+    of: str
+
+    def resolved(self, study: Study) -> Study:
+        """The other study under this id."""
+        return replace(study, id=self.id, item="", in_tour=False)
 
 
 def stage_name(stage: Stage) -> str:
