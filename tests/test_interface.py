@@ -17,6 +17,7 @@ import skiplab as sl
 from skiplab import waiting
 from skiplab.checks import DataMissing, Refused
 from skiplab.measurements import autocorrelation, hessian_spectrum
+from skiplab.reproduction.runner import results_of
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def test_run_then_results(tmp_path: Path) -> None:
     assert run.folder == tmp_path / "mine" / "studies/orhan2017/figure-4/smoke"
     assert {row["study"] for row in run.verdicts} == {"orhan2017/figure-4"}
     table = sl.results("orhan2017/figure-4", store=str(tmp_path / "mine"))
-    pd.testing.assert_frame_equal(table, pd.read_parquet(run.folder / "table.parquet"))
+    pd.testing.assert_frame_equal(table, results_of(CATALOGUE["orhan2017/figure-4"], run).frame)
 
 
 def test_overrides_are_keywords_and_deviations() -> None:

@@ -14,9 +14,11 @@ import pandas as pd
 import pytest
 
 from skiplab import data
-from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.results import Results
+from skiplab.reproduction.runner import Options, drawn, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun
 from skiplab.reproduction.study import SCALES, Study
+from skiplab.reproduction.transition import calls_of
 from skiplab.studies import CATALOGUE
 
 every_study = pytest.mark.parametrize("study", list(CATALOGUE), ids=lambda study: study.id)
@@ -101,7 +103,7 @@ def test_costs_are_given(study: Study) -> None:
 def test_quick_and_paper_name_distinct_trials(study: Study) -> None:
     """The first stage can be named without any table, and no two calls of it are the same."""
     for scale in ("quick", "paper"):
-        calls = study.stages[0](study.settings[scale], [])
+        calls = calls_of(study, study.stages[0], Results(study.settings[scale]))
         assert calls
         assert len(set(calls)) == len(calls)
         assert all(call.label for call in calls)
@@ -113,9 +115,10 @@ def test_smoke_leaves_figure_table_and_verdicts(
 ) -> None:
     run = run_of(study, store, smoke)
     assert (run.deviations, run.left_out) == ({}, [])
-    assert (run.folder / "figure.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (run.folder / "figure.svg").read_text()
-    assert len(pd.read_parquet(run.folder / "table.parquet")) > 0
+    svg, png = drawn(study, run).pictures
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in svg.read_text()
+    assert len(study_table(study, run)) > 0
     assert {row["claim"] for row in run.verdicts} == {claim.id for claim in study.claims}
     rows = [(row["claim"], row["condition"]) for row in run.verdicts]
     assert len(set(rows)) == len(rows), "two rows of a claim have the same condition"
@@ -129,12 +132,10 @@ def test_a_second_run_repeats_nothing_and_says_the_same(
     study: Study, store: Store, smoke: dict[str, StudyRun]
 ) -> None:
     first = run_of(study, store, smoke)
-    table = (first.folder / "table.parquet").read_bytes()
     stamps = {path: path.stat().st_mtime_ns for path in (store.root / "trials").rglob("*")}
     second = run_study(study, store, scale="smoke", options=SERIAL)
     assert {path: path.stat().st_mtime_ns for path in (store.root / "trials").rglob("*")} == stamps
     assert second.verdicts == first.verdicts
-    assert (second.folder / "table.parquet").read_bytes() == table
 
 
 @every_study
@@ -144,7 +145,7 @@ def test_another_store_gets_the_same_table(
     first = run_of(study, store, smoke)
     other = run_study(study, Store(tmp_path), scale="smoke", options=SERIAL)
     assert [each["key"] for each in other.trials] == [each["key"] for each in first.trials]
-    tables = [pd.read_parquet(run.folder / "table.parquet") for run in (first, other)]
+    tables = [study_table(study, run) for run in (first, other)]
     pd.testing.assert_frame_equal(*tables, check_exact=True)
 
 

@@ -58,11 +58,15 @@ class Trial:
         self.home = (function.__module__, function.__name__)
         self.__doc__ = function.__doc__
         other = _KNOWN.setdefault(name, self)
-        # A module imported twice, as notebooks do, declares its trials again.
-        require(
-            other.home == self.home, f"two trials are called {name!r}, in {other.home[0]} and {self.home[0]}."
-        )
+        # A module imported twice, as notebooks and __main__ do, declares its trials again.
+        same = other.file == self.file and other.home[1] == self.home[1]
+        require(same, f"two trials are called {name!r}, in {other.file} and {self.file}; rename one.")
         _KNOWN[name] = self
+
+    @property
+    def file(self) -> str:
+        """Where its function is written."""
+        return self.function.__code__.co_filename
 
     def of(self, settings: Any, label: str = "", *, stage: str = "") -> Call:
         """Name this trial with its settings; nothing runs yet. ``stage`` says what its rows are for, if not the
@@ -74,7 +78,7 @@ class Trial:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers import the trial by name, so that they run the code they have on disk.
-        return _find, (*self.home, self.function.__code__.co_filename)
+        return _find, (*self.home, self.file)
 
 
 def _find(module: str, attribute: str, file: str) -> Trial:
