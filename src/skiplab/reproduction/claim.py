@@ -17,13 +17,10 @@ class Greater:
     """The first sample's mean exceeds the second's, or 0 for one sample of differences.
 
     ``margin`` > 0 weakens it to "not worse by more than the margin" (≥ in the papers); ``margin`` < 0
-    demands at least that much more. ``method="permutation"`` shuffles runs (or flips signs of differences)
-    instead of trusting Student's t; it needs 6 differences or 5 runs a sample to reach p < .05 at all, and
-    more where Holm shares the level among many rows.
+    demands at least that much more.
     """
 
     margin: float = 0.0
-    method: str = "welch"  # or "permutation"
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from skiplab.checks import Refused, at_least, one_of, require
-from skiplab.randomness import numpy_generator
 from skiplab.reproduction import statistics
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Greater, Kind, Ordered, Value
-from skiplab.reproduction.statistics import Array, OneSidedTests, Region
+from skiplab.reproduction.statistics import Array, Region, StudentTest
 from skiplab.reproduction.study import Study
 
 HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
@@ -98,7 +97,7 @@ class _Row:
     statistic: float
     margin: float | None
     notes: tuple[str, ...]
-    test: OneSidedTests | None = None
+    test: StudentTest | None = None
     region: Region = (-math.inf, math.inf)
     settled: str = UNDECIDED
     low: float = math.nan
@@ -152,11 +151,9 @@ class _Tested:
 
 
 def _verdict(study: str, scale: str, row: _Row, tested: _Tested | None) -> Verdict:
-    low, high, notes = row.low, row.high, row.notes
+    low, high = row.low, row.high
     if row.test is not None and tested is not None:
         low, high = statistics.inverted(row.test, row.region, tested.level)
-        if row.test.least_p > tested.level:
-            notes = (*notes, f"samples of this size cannot give p below {row.test.least_p:.2g}")
     return Verdict(
         study=study,
         claim=row.claim.id,
@@ -176,7 +173,7 @@ def _verdict(study: str, scale: str, row: _Row, tested: _Tested | None) -> Verdi
         text=row.claim.text,
         unit=row.claim.unit,
         headline=row.evidence.headline,
-        detail="; ".join(note for note in (row.evidence.detail, *notes) if note),
+        detail="; ".join(note for note in (row.evidence.detail, *row.notes) if note),
         means=tuple(
             statistics.mean_of(sample) if _diverged([sample]) == 0 else None for sample in row.samples
         ),
@@ -205,23 +202,17 @@ def _row(study: str, claim: Claim, evidence: Evidence) -> _Row:
         return _Row(claim, evidence, samples, _estimate(kind, samples), margin, notes)
     if isinstance(kind, Value) and kind.spread == "range":
         return _range(claim, evidence, samples, margin)
-    generator_parts = ("verdict", study, claim.id, evidence.condition)
-    test, region = _test(kind, samples, evidence.paper_value, margin, generator_parts)
+    test, region = _test(kind, samples, evidence.paper_value, margin)
     return _Row(claim, evidence, samples, test.estimate, margin, notes, test, region)
 
 
 def _test(
-    kind: Kind, samples: list[Array], paper: float | None, margin: float | None, stream: tuple[str, ...]
-) -> tuple[OneSidedTests, Region]:
+    kind: Kind, samples: list[Array], paper: float | None, margin: float | None
+) -> tuple[StudentTest, Region]:
     """Return the test of a kind and the open region of its statistic in which the claim holds."""
     if isinstance(kind, Ordered):
         return statistics.jonckheere(samples), (0.5, math.inf)
     assert margin is not None
-    if isinstance(kind, Greater) and kind.method == "permutation":
-        generator = numpy_generator(*stream)
-        if len(samples) == 1:
-            return statistics.sign_flips(samples[0], generator), (-margin, math.inf)
-        return statistics.permutation(samples[0], samples[1], generator), (-margin, math.inf)
     test = statistics.one_sample(samples[0]) if len(samples) == 1 else statistics.welch(*samples)
     if isinstance(kind, Greater):
         return test, (-margin, math.inf)
@@ -288,7 +279,6 @@ def _check(where: str, kind: Kind, evidence: Evidence, count: int) -> None:
         wanted = f"at least {least}" if math.isinf(most) else wanted
         raise Refused(f"{where} gives {count} samples, but {type(kind).__name__} takes {wanted}.")
     if isinstance(kind, Greater):
-        one_of(f"Method of {where}", kind.method, ("welch", "permutation"))
         require(math.isfinite(kind.margin), f"{where} has margin {kind.margin}; give a finite one.")
     elif isinstance(kind, Equivalent):
         require(
