@@ -79,7 +79,7 @@ def _study(name: str, item: str, title: str, claims: dict[str, str], **more: Any
         stages=(),
         table=lambda settings, tables: tables[0],
         figure=lambda table, settings: None,
-        claims=[Claim(each, text, Greater(), lambda table, settings: []) for each, text in claims.items()],
+        claims=[Claim(each, text, lambda table, settings: [], Greater()) for each, text in claims.items()],
         cost={"smoke": 0.5, "quick": 42.0, "paper": 5400.0},
         **more,
     )

@@ -150,8 +150,8 @@ def figure(table: pd.DataFrame, _: Any) -> Any:
 
 
 CLAIMS = (
-    Claim("positive", "Values are positive.", Greater(), means),
-    Claim("complete", "No value is missing.", Exact(), no_nan),
+    Claim("positive", "Values are positive.", means, Greater()),
+    Claim("complete", "No value is missing.", no_nan, Exact()),
 )
 
 

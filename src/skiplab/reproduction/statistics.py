@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from skiplab.checks import Refused, require
 
 Array = NDArray[np.float64]
 Region = tuple[float, float]  # an open interval of the quantity; an end may be infinite
+LARGEST = 1e150  # squares of larger numbers overflow, so such runs count as diverged
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,12 @@ def mean_of(sample: ArrayLike) -> float:
     if values.size == 0:
         return math.nan
     return float(values[0] if np.all(values == values[0]) else values.mean())
+
+
+def diverged(samples: Iterable[Array]) -> int:
+    """Count the runs that are NaN, infinite or too large to square."""
+    # NaN fails every comparison.
+    return sum(int(np.count_nonzero(~(np.abs(sample) < LARGEST))) for sample in samples)
 
 
 def _variance_of_mean(values: Array) -> float:

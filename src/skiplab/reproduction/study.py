@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction.claim import Claim
+from skiplab.reproduction.claim import Claim, Greater, Kind
 from skiplab.reproduction.trial import Call
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ Stage = Callable[[Any, Sequence["pd.DataFrame"]], list[Call]]
 class Study:
     """One item of a paper. See CONTRIBUTING.md for how to write one.
 
-    ``described`` says in our words what the paper's text says of its own figure, to be read beside ours.
+    ``described`` says in our words what the paper's text says of its own figure, to be read beside ours. ``kind``,
+    ``unit`` and ``source`` are those of every claim that names none.
     """
 
     id: str
@@ -46,10 +47,15 @@ class Study:
     described: str = ""
     alpha: float = 0.05
     in_tour: bool = False
+    kind: Kind = field(default_factory=Greater)
+    unit: str = ""
+    source: str = "paper"
     paper: str = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "paper", self.id.split("/")[0])
+        filled = tuple(claim.filled(self.kind, self.unit, self.source) for claim in self.claims)
+        object.__setattr__(self, "claims", filled)
 
 
 @dataclass(frozen=True)

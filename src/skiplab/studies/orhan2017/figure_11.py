@@ -71,8 +71,8 @@ STUDY = Study(
         Claim(
             "hyper-not-worse",
             "Hyper-residual networks perform at least as well as residual ones (within a point; the paper: better).",
-            Greater(margin=ONE_POINT),
             lambda frame, settings: searches.compare(frame, settings, HYPER, RESIDUAL),
+            Greater(margin=ONE_POINT),
             "accuracy",
         ),
     ),
