@@ -47,13 +47,13 @@ def main(wanted: list[str]) -> int:
 
 def tell_changes(old: StudyRun, new: StudyRun) -> None:
     """Print the rows that are new, gone or judged otherwise."""
-    before, after = ({(row["claim"], row["condition"]): row for row in run.verdicts} for run in (old, new))
+    before, after = ({(row.claim, row.condition): row for row in run.verdicts} for run in (old, new))
     for key in {**before, **after}:
-        was, now = (rows[key]["verdict"] if key in rows else "–" for rows in (before, after))
+        was, now = (rows[key].verdict if key in rows else "–" for rows in (before, after))
         if was != now:
             row = after.get(key, before.get(key))
             assert row is not None
-            print(f"    {'headline' if row['headline'] else 'further'}: {', '.join(key)}: {was} → {now}")
+            print(f"    {'headline' if row.headline else 'further'}: {', '.join(key)}: {was} → {now}")
 
 
 if __name__ == "__main__":

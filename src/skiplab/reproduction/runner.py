@@ -196,7 +196,7 @@ def conclude(
             for number, calls in enumerate(stages)
             for key, call in calls.items()
         ],
-        verdicts=[verdict.to_dict() for verdict in verdicts],
+        verdicts=verdicts,
         provenance=facts,
         seconds=round(seconds, 2),
         table_sha256=hashlib.sha256(content).hexdigest(),
