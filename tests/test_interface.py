@@ -31,7 +31,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_run_then_results(tmp_path: Path) -> None:
     run = sl.run("orhan2017/figure-4", scale="smoke", store=tmp_path / "mine")
     assert run.folder == tmp_path / "mine" / "studies/orhan2017/figure-4/smoke"
-    assert {row["study"] for row in run.verdicts} == {"orhan2017/figure-4"}
+    assert {row.study for row in run.verdicts} == {"orhan2017/figure-4"}
     table = sl.results("orhan2017/figure-4", store=str(tmp_path / "mine"))
     pd.testing.assert_frame_equal(table, results_of(CATALOGUE["orhan2017/figure-4"], run).frame)
 

@@ -119,10 +119,10 @@ def test_smoke_leaves_figure_table_and_verdicts(
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in svg.read_text()
     assert len(study_table(study, run)) > 0
-    assert {row["claim"] for row in run.verdicts} == {claim.id for claim in study.claims}
-    rows = [(row["claim"], row["condition"]) for row in run.verdicts]
+    assert {row.claim for row in run.verdicts} == {claim.id for claim in study.claims}
+    rows = [(row.claim, row.condition) for row in run.verdicts]
     assert len(set(rows)) == len(rows), "two rows of a claim have the same condition"
-    headlined = {row["claim"] for row in run.verdicts if row["headline"]}
+    headlined = {row.claim for row in run.verdicts if row.headline}
     assert headlined == {claim.id for claim in study.claims}
     json.loads((run.folder / "run.json").read_text(), parse_constant=lambda word: pytest.fail(word))
 

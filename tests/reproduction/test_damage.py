@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -249,11 +250,11 @@ def test_a_damaged_run_is_passed_over_and_the_others_are_shown(
         r"run\.json .*; the run is passed over, and `skiplab run toy2000/figure-2 --scale quick` mends it\.$"
     )
     with pytest.warns(DamageFound, match=said):
-        assert {row["study"] for row in scoreboard(CATALOGUE, store)} == {COUNT.id}
+        assert {row.verdict.study for row in scoreboard(CATALOGUE, store)} == {COUNT.id}
     with pytest.warns(DamageFound, match=said):
         assert site.build(CATALOGUE, best_runs(store), tmp_path / "report").exists()
     run_study(SHARING, store, options=SERIAL)
-    assert {row["study"] for row in scoreboard(CATALOGUE, store)} == {COUNT.id, SHARING.id}
+    assert {row.verdict.study for row in scoreboard(CATALOGUE, store)} == {COUNT.id, SHARING.id}
 
 
 def test_no_flipped_bit_changes_a_run(store: Store, marks: Path) -> None:
@@ -274,6 +275,28 @@ def test_a_run_that_a_later_version_wrote_is_read(store: Store, marks: Path) -> 
     assert store.runs() == [run]
     (run.folder / "run.json").write_text(json.dumps(content | {"scale": "huge"}))
     with pytest.warns(DamageFound, match=r"run\.json is no record of a run \(ValueError\)"):
+        assert store.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda row: {name: row[name] for name in row if name not in ("kind", "text")}, "lacks kind, text"),
+        (lambda row: row | {"kind": "likely"}, "Kind of claim 'likely' is unknown"),
+        (lambda row: row | {"verdict": "maybe"}, "Verdict 'maybe' is unknown"),
+        (lambda row: row | {"statistic": "large"}, "TypeError"),
+        (lambda row: None, "TypeError"),
+    ],
+)
+def test_a_run_whose_verdicts_say_too_little_is_named_and_passed_over(
+    store: Store, marks: Path, change: Callable[[dict[str, Any]], Any], reason: str
+) -> None:
+    run = run_study(COUNT, store, options=SERIAL)
+    content = read_json(run.folder / "run.json")
+    rows = [change(content["verdicts"][0]), *content["verdicts"][1:]]
+    (run.folder / "run.json").write_text(json.dumps(content | {"verdicts": rows}))
+    said = rf"run\.json is no record of a run \(.*{reason}.*\); the run is passed over, and `skiplab run {COUNT.id} "
+    with pytest.warns(DamageFound, match=said):
         assert store.runs() == []
 
 

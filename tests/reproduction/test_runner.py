@@ -53,7 +53,7 @@ def test_a_run_leaves_table_figure_verdicts_and_where_they_came_from(store: Stor
     assert sorted(path.name for path in run.folder.iterdir()) == ["run.json"]
     assert [path.name for path in drawn(COUNT, run).pictures] == ["figure.svg", "figure.png"]
     assert len(study_table(COUNT, run)) == 24
-    assert [(row["claim"], row["verdict"]) for row in run.verdicts] == [
+    assert [(row.claim, row.verdict) for row in run.verdicts] == [
         ("positive", "holds"),
         ("positive", "contradicted"),
         ("complete", "holds"),
@@ -206,15 +206,15 @@ def test_a_newer_version_makes_results_stale(store: Store, marks: Path) -> None:
     run_study(COUNT, store, options=SERIAL)
     run_study(COUNT, store, scale="smoke", options=SERIAL)
     rows = scoreboard(CATALOGUE, store)
-    assert [(row["claim"], row["stale"], row["scale"]) for row in rows] == [
+    assert [(row.verdict.claim, row.verdict.stale, row.verdict.scale) for row in rows] == [
         ("positive", False, "quick"),
         ("positive", False, "quick"),
         ("complete", False, "quick"),
     ]
-    assert all(set(FIELDS) <= set(row) for row in rows)
+    assert all(tuple(row.to_dict()) == FIELDS for row in rows)
     try:
         Trial(draw.function, draw.name, 2)
-        assert {row["stale"] for row in scoreboard(CATALOGUE, store)} == {True}
+        assert {row.verdict.stale for row in scoreboard(CATALOGUE, store)} == {True}
     finally:
         Trial(draw.function, draw.name, 1)
 
@@ -225,10 +225,12 @@ def test_the_scoreboard_shows_the_best_run_or_all_in_the_order_of_the_catalogue(
     run_study(SHARING, store, options=SERIAL)
     run_study(COUNT, store, overrides={"runs": 7}, options=SERIAL)
     run_study(COUNT, store, options=SERIAL)
-    assert [row["study"] for row in scoreboard(CATALOGUE, store)] == [COUNT.id] * 3 + [SHARING.id] * 3
+    assert [row.verdict.study for row in scoreboard(CATALOGUE, store)] == [COUNT.id] * 3 + [SHARING.id] * 3
     everything = scoreboard(CATALOGUE, store, all_runs=True)
-    assert [row["study"] for row in everything] == [COUNT.id] * 6 + [SHARING.id] * 3
-    assert [row["runs"] for row in everything if row["claim"] == "positive"] == [6, 6, 7, 7, 7, 7]
+    assert [row.verdict.study for row in everything] == [COUNT.id] * 6 + [SHARING.id] * 3
+    assert [row.verdict.runs for row in everything if row.verdict.claim == "positive"] == [6, 6, 7, 7, 7, 7]
+    assert {row.run.partition("+")[0] for row in everything} == {"quick"}
+    assert len({row.run for row in everything}) == 2
 
 
 def test_a_newer_version_runs_again(store: Store, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:

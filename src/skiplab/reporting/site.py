@@ -149,7 +149,7 @@ def _write_board(catalogue: Catalogue, runs: Mapping[str, StudyRun], path: Path)
         writer = csv.DictWriter(file, BOARD, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for study in catalogue.studies:
-            writer.writerows(pages.verdicts_of(runs.get(study.id)))
+            writer.writerows(each.to_dict() for each in pages.verdicts_of(runs.get(study.id)))
 
 
 def _render(environment: jinja2.Environment, template: str, path: Path, **content: Any) -> None:

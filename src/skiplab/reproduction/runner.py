@@ -195,7 +195,7 @@ def conclude(
         deviations=chosen.deviations,
         left_out=chosen.left_out,
         trials=trials,
-        verdicts=[verdict.to_dict() for verdict in verdicts],
+        verdicts=verdicts,
         provenance=facts,
         seconds=round(seconds, 2),
     )

@@ -169,24 +169,24 @@ STUDY = Study(
             "shallow-brown",
             "The gradient of a network with one hidden layer resembles brown noise: on average over networks its ACF "
             "averaged over lags 1 to 15 lies in the band of single series of brown noise.",
-            Greater(),
             _brown,
+            Greater(),
             "ACF",
         ),
         Claim(
             "deep-white",
             "The gradient of a 24-layer feedforward network resembles white noise: on average over networks its ACF "
             "averaged over lags 1 to 15 lies in the band of single series of white noise.",
-            Greater(),
             _white,
+            Greater(),
             "ACF",
         ),
         Claim(
             "resnet-between",
             "The gradient of a 50-layer resnet lies in between: on average over networks, above the band of single "
             "series of white noise and below that of brown noise.",
-            Greater(),
             _between,
+            Greater(),
             "ACF",
         ),
     ),

@@ -142,16 +142,16 @@ STUDY = Study(
             "order-by-kind",
             "From 10 layers on the ACF, averaged over lags 1 to 15, is smallest in feedforward networks, larger in "
             "resnets with β = 1 and largest in resnets with β = .1.",
-            Greater(),
             _order,
+            Greater(),
             "ACF",
         ),
         Claim(
             "deepest-white",
             "In 50-layer feedforward networks gradients are indistinguishable from white noise: on average over "
             "networks their ACF averaged over lags 1 to 15 lies in the 95 % band of single series of white noise.",
-            Greater(),
             _white,
+            Greater(),
             "ACF",
         ),
     ),

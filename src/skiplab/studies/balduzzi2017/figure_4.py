@@ -123,32 +123,32 @@ STUDY = Study(
             "bimodal-without-bn",
             "Without batch normalisation the distribution of a unit's activation is bimodal at layer 50: both end "
             "tenths hold more units than any tenth between.",
-            Greater(),
             _bimodal,
+            Greater(),
             "share of units",
         ),
         Claim(
             "half-active-with-bn",
             "Batch normalisation causes most neurons to be active for half the inputs: at layer 50 more than half of "
             "them are active for 40 to 60 % of the inputs.",
-            Greater(),
             _half,
+            Greater(),
             "share of units, less ½",
         ),
         Claim(
             "contiguity-short-in-feedforward-bn",
             "Batch normalisation shatters the response of feedforward networks into small sections: at layer 50 runs "
             "of equal activation are shorter than in resnets with batch normalisation.",
-            Greater(),
             lambda frame, settings: _contrast(frame, settings, "run length"),
+            Greater(),
             "inputs",
         ),
         Claim(
             "contiguity-broad-in-resnets",
             "Resnets maintain a broad distribution of contiguity: at layer 50 the logarithm (base 2) of a run's "
             "length is spread more widely than in feedforward networks with batch normalisation.",
-            Greater(),
             lambda frame, settings: _contrast(frame, settings, "run spread"),
+            Greater(),
             "octaves",
         ),
     ),

@@ -220,27 +220,27 @@ STUDY = Study(
         Claim(
             "rank-grows-faster-without-skips",
             "The relative effective rank of gradients grows faster with depth without skip connections.",
-            Greater(),
             lambda frame, settings: [
                 *differences(frame, settings, "relative_rank", with_and_without(settings)),
                 *beyond(frame, settings),
             ],
+            Greater(),
             "relative effective rank",
         ),
         Claim(
             "smaller-beta-slows-growth",
             "In residual networks a smaller β slows the growth of the effective rank.",
-            Greater(),
             lambda frame, settings: differences(
                 frame, settings, "relative_rank", larger_and_smaller(settings)
             ),
+            Greater(),
             "relative effective rank",
         ),
         Claim(
             "norm-decays-faster-without-skips",
             "The normalised norm of the mean gradient decays faster with depth without skip connections.",
-            Greater(),
             lambda frame, settings: differences(frame, settings, "mean_norm", with_and_without(settings)),
+            Greater(),
             "fall of log norm",
         ),
     ),

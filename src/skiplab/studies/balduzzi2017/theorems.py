@@ -123,21 +123,21 @@ def _theorem(key: str, words: str, models: Sequence[Model]) -> tuple[Claim, Clai
         Claim(
             key,
             f"{words}: Monte Carlo with independent gates is within 3 standard errors.",
-            Exact(),
             lambda frame, settings: evidence.within(frame, models),
+            Exact(),
             "standard errors beyond 3",
         ),
         Claim(
             f"{key}-nets",
             f"“Holds empirically”: {words}, in real nets at initialisation.",
-            Value(),
             lambda frame, settings: evidence.on_nets(frame, settings, models, correct=False),
+            Value(),
         ),
         Claim(
             f"{key}-nets-corrected",
             f"Ours: {words[0].lower() + words[1:]}, corrected for what real gates and batch normalisation do.",
-            Value(),
             lambda frame, settings: evidence.on_nets(frame, settings, models, correct=True),
+            Value(),
         ),
     )
 
@@ -147,8 +147,8 @@ def _hundred(key: str, model: Model, value: float) -> Claim:
     return Claim(
         key,
         f"A 100-layer resnet with batch normalisation has correlation {value} at β = {model.beta:g}.",
-        Value(tolerance=HALF_DIGIT / value),
         lambda frame, settings: evidence.concrete(frame, settings, model, value),
+        Value(tolerance=HALF_DIGIT / value),
         "correlation",
     )
 
@@ -191,8 +191,8 @@ STUDY = Study(
         Claim(
             "theorem-1-printed",
             "As printed, feedforward nets have covariance 1/(2L).",
-            Value(),
             lambda frame, settings: evidence.in_print(frame, "gates", (PLAIN,)),
+            Value(),
             "correlation",
         ),
         *_theorem("theorem-2", "Resnets have variance 2^L and covariance (3/2)^L", (RESIDUAL,)),
@@ -200,8 +200,8 @@ STUDY = Study(
         Claim(
             "rescaling-exact",
             "Ours: an α-rescaled net has α^L times the gradients of the unscaled one, whatever the gates.",
-            Exact(rounding=1e-3),
             evidence.same,
+            Exact(rounding=1e-3),
             "relative difference",
         ),
         *_theorem(
@@ -212,8 +212,8 @@ STUDY = Study(
         Claim(
             "theorem-3-printed",
             "As printed, with batch normalisation the correlation is ∼ 1/(β√L); taken at its word.",
-            Value(),
             lambda frame, settings: evidence.in_print(frame, "gates", (NORMALISED, NORMALISED_TENTH)),
+            Value(),
             "correlation",
         ),
         _hundred("hundred-layers", NORMALISED, 0.1),
@@ -222,59 +222,59 @@ STUDY = Study(
         Claim(
             "corollary-1-printed",
             "As printed in the proof, highway nets have covariance ∏(γ₁ + γ₂/2).",
-            Value(),
             evidence.highway_product,
+            Value(),
             "covariance",
         ),
         Claim(
             "highway-limit",
             "With γ₁² = 1 − 1/L the correlation of highway nets’ gradients tends to e^−½.",
-            Value(),
             evidence.limit,
+            Value(),
             "correlation",
         ),
         Claim(
             "plain-growth",
             "Ours: with batch normalisation feedforward nets’ gradient variance grows as (π/(π − 1))^L.",
-            Value(tolerance=0.03),
             evidence.growth,
+            Value(tolerance=0.03),
             "factor a layer",
         ),
         Claim(
             "mean-zero-printed",
             "As definition 1 says, gradients have mean zero since weights have.",
-            Equivalent(margin=0.1),
             evidence.means,
+            Equivalent(margin=0.1),
             "mean over root mean square",
         ),
         Claim(
             "lemma-a1",
             "Lemma A1: path sums have mean 0 and covariance |A ∩ B| σ^(2(L−1)).",
-            Exact(rounding=ROUNDING),
             lambda frame, settings: evidence.lemma(frame, ("A1, listed", "A1, orthogonal", "A1, mean")),
+            Exact(rounding=ROUNDING),
             "largest deviation",
         ),
         Claim(
             "lemma-a2",
             "Lemma A2: a gradient is the sum of the weights of all active paths.",
-            Exact(rounding=ROUNDING),
             lambda frame, settings: evidence.lemma(
                 frame, ("A2", "A2, plain of eq 2", "A2, residual of eq 2")
             ),
+            Exact(rounding=ROUNDING),
             "largest deviation",
         ),
         Claim(
             "lemma-a3-printed",
             "Lemma A3 as printed: residual path sums have covariance Σ_F |A ∩ B|_F σ^(2(|F|−1)).",
-            Exact(rounding=ROUNDING),
             lambda frame, settings: evidence.lemma(frame, ("A3 printed, listed", "A3 printed, orthogonal")),
+            Exact(rounding=ROUNDING),
             "largest deviation",
         ),
         Claim(
             "lemma-a3",
             "Lemma A3 mended: residual path sums have covariance Σ_F |A ∩ B|_F σ^(2|F|).",
-            Exact(rounding=ROUNDING),
             lambda frame, settings: evidence.lemma(frame, ("A3, listed", "A3, orthogonal")),
+            Exact(rounding=ROUNDING),
             "largest deviation",
         ),
     ),

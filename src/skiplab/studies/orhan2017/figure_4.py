@@ -94,44 +94,44 @@ ORDER_CLAIMS = (
     Claim(
         "order-of-minima",
         "In every target plain has the most local minima, then path-residual, residual, hyper-residual.",
-        Exact(),
         _order,
+        Exact(),
         unit="reversed steps",
     ),
     Claim(
         "shortest-walks-plain",
         "Steepest walks are shortest in the plain network.",
-        Greater(),
         lambda table, settings: _plain_least(table, "mean_walk_length"),
+        Greater(),
         unit="steps",
     ),
     Claim(
         "longest-walks-hyper",
         "Steepest walks are longest in the hyper-residual network.",
-        Greater(),
         lambda table, settings: _hyper_most(table, "mean_walk_length"),
+        Greater(),
         unit="steps",
     ),
     Claim(
         "smallest-basins-plain",
         "Basins of local minima are smallest, on average, in the plain network.",
-        Greater(),
         lambda table, settings: _plain_least(table, "mean_basin_size"),
+        Greater(),
         unit="configurations",
     ),
     Claim(
         "largest-basins-hyper",
         "Basins of local minima are largest, on average, in the hyper-residual network.",
-        Greater(),
         lambda table, settings: _hyper_most(table, "mean_basin_size"),
+        Greater(),
         unit="configurations",
     ),
 )
 NUMBER_CLAIM = Claim(
     "number-of-minima",
     "The paper's number of local minima lies in our range over targets, give or take a tenth.",
-    Value(tolerance=0.1, spread="range"),
     _minima,
+    Value(tolerance=0.1, spread="range"),
     unit="local minima",
 )
 

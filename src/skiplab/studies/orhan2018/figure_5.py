@@ -148,15 +148,15 @@ STUDY = Study(
         Claim(
             "bias-reg-beats-plain",
             "BiasReg improves the training accuracy of plain networks.",
-            Greater(),
             better,
+            Greater(),
             "accuracy",
         ),
         Claim(
             "bias-reg-less-degenerate",
             "BiasReg networks are less degenerate than plain ones, at every measured epoch of training.",
-            Greater(),
             less_degenerate,
+            Greater(),
             "fraction",
         ),
     ),

@@ -132,15 +132,15 @@ STUDY = Study(
         Claim(
             "gradients-do-not-vanish",
             "Gradients vanish no more with larger τ than with τ = 0: their log norm falls by at most ln 10 more.",
-            Greater(margin=TENFOLD),
             decays,
+            Greater(margin=TENFOLD),
             "log norm",
         ),
         Claim(
             "accuracy-falls-with-tau",
             "Accuracy falls as τ grows.",
-            Ordered(),
             trend,
+            Ordered(),
             "P(smaller τ > larger τ)",
         ),
     ),

@@ -271,16 +271,16 @@ def _claims() -> Iterator[Claim]:
         yield Claim(
             f"mixture-{verb}-{fraction}",
             f"The mixture {verb} the fraction of {fraction} eigenvalues.",
-            Greater(),
             partial(biases, fraction=fraction, sign=sign),
+            Greater(),
             "fraction",
         )
     for fraction in FRACTIONS:
         yield Claim(
             f"{fraction}-linear",
             f"Estimated and exact fractions of {fraction} eigenvalues are positively correlated.",
-            Greater(),
             partial(relations, fraction=fraction),
+            Greater(),
             "Fisher's z",
         )
 

@@ -156,24 +156,24 @@ STUDY = Study(
         Claim(
             "residual-trains-better",
             "Residual networks reach a (slightly) higher training accuracy than plain ones.",
-            Greater(),
             residual_against_plain(searches.accuracies),
+            Greater(),
             "accuracy",
         ),
         Claim(
             "residual-tests-better",
             "Residual networks reach a (slightly) higher test accuracy than plain ones.",
-            Greater(),
             residual_against_plain(last_test_accuracies),
+            Greater(),
             "accuracy",
         ),
         Claim(
             "plain-more-degenerate",
             "Plain networks have more degenerate eigenvalues than residual ones, at every measured epoch.",
-            Greater(),
             lambda frame, settings: comparisons.every_epoch(
                 frame, settings, "degenerate", "plain", "residual"
             ),
+            Greater(),
             "fraction",
         ),
     ),

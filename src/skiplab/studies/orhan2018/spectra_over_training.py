@@ -126,8 +126,8 @@ def _degenerate(fewer: str, more: str) -> Claim:
     return Claim(
         f"{fewer}-more-degenerate-than-{more}",
         f"{fewer.capitalize()} networks have more degenerate eigenvalues than {more} ones, at every measured epoch.",
-        Greater(),
         lambda frame, settings: comparisons.every_epoch(frame, settings, "degenerate", fewer, more),
+        Greater(),
         "fraction",
     )
 
@@ -136,8 +136,8 @@ def _negative(fewer: str, more: str) -> Claim:
     return Claim(
         f"{more}-more-negative-than-{fewer}",
         f"{more.capitalize()} networks have more negative eigenvalues than {fewer} ones, at every measured epoch.",
-        Greater(),
         lambda frame, settings: comparisons.every_epoch(frame, settings, "negative", more, fewer),
+        Greater(),
         "fraction",
     )
 
@@ -150,8 +150,8 @@ def _accuracy(fewer: str, more: str) -> Claim:
     return Claim(
         f"{more}-beats-{fewer}" if better else f"{more}-not-worse-than-{fewer}",
         f"{more.capitalize()} networks reach {words} training accuracy {ending}, at the paper's width.",
-        Greater(margin=0.0 if better else ONE_POINT),
         lambda frame, settings: accuracy_evidence(frame, settings, more, fewer),
+        Greater(margin=0.0 if better else ONE_POINT),
         "accuracy",
     )
 
