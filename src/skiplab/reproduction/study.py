@@ -26,7 +26,7 @@ class Study:
     """One item of a paper. See CONTRIBUTING.md for how to write one.
 
     ``words=__file__`` names the declaring file, beside which a Markdown file says what is said of the study.
-    ``item`` follows from the id (figure-7 is Figure 7) unless it is given. ``kind``, ``unit`` and ``source`` are those
+    ``item`` follows from the id (figure-7 is Figure 7) unless it is given. ``kind``, ``unit``, ``source`` are those
     of every claim that names none.
     """
 
