@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import networks as earlier
-from skiplab.experiments import old_gains as searches
+from skiplab.experiments import networks
+from skiplab.experiments.gains import (
+    FLAT,
+    ONE_POINT,
+    PLAIN,
+    RESIDUAL,
+    WIDE,
+    Model,
+    compare,
+    log_decay,
+    of_one,
+)
 from skiplab.experiments.networks import GainSettings
-from skiplab.reproduction.claim import Claim, Equivalent, Evidence
-from skiplab.reproduction.study import Study
-from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2017 import figure_8
-from skiplab.studies.orhan2018 import bias_reg, figure_5
-from skiplab.studies.orhan2018.figure_5 import BIAS_REG, PLAIN, RESIDUAL
+from skiplab.reproduction import Claim, Equivalent, Evidence, Results, Study, scales
+from skiplab.reproduction.results import matching
+from skiplab.studies.orhan2018 import bias_reg
+from skiplab.studies.orhan2018.bias_reg import BIAS_REG, WITH_BN
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-WITH_BN = ("bias-reg-bn", "identity")
-MODELS = (PLAIN, RESIDUAL, BIAS_REG, WITH_BN)
+EXPERIMENT = bias_reg.experiment(PLAIN, RESIDUAL, BIAS_REG, WITH_BN)
 # Ours: the paper's "almost identical" is within 10 %, the margin of every number that a paper gives.
 ALIKE = math.log(1.1)
 
@@ -37,43 +44,20 @@ class Settings(GainSettings):
     triple_runs: int = 2
 
 
-SMOKE = Settings(**earlier.SMOKE, triples=2, triple_runs=1)
-QUICK = Settings(**earlier.QUICK, triples=6, triple_runs=1)
-
-
-def search(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
-    """Figure 5's searches at the paper's width."""
-    calls = []
-    for data in settings.data:
-        calls += [searches.gain_search(settings, model, data) for model in figure_5.FREE]
-        calls.append(bias_reg.search(settings, data, settings.triples, settings.triple_runs))
-    return calls
-
-
-def decide(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
-    """Figure 5's runs of three models, and BiasReg + BN with the triples found without BN and its gain search."""
-    apart = earlier.search_seeds(settings.seed, settings.search_runs)
-    calls = []
-    for data in settings.data:
-        calls += bias_reg.decide(settings, tables[0], data, [model for model, _ in MODELS])
-        chosen = bias_reg.members(settings, tables[0], data, WITH_BN[0], apart)
-        calls.append(earlier.call(settings.search, data, WITH_BN[0], chosen, what="search"))
-    return calls
-
-
-def epochs_with_norms(frame: pd.DataFrame) -> list[int]:
+def epochs_with_norms(results: Results) -> list[int]:
     """The epochs at whose start gradients were measured; a training shorter than asked for has fewer."""
-    return sorted(int(epoch) for epoch in frame[frame["quantity"] == "gradient_norm"]["epoch"].unique())
+    return sorted(map(int, results.rows(quantity="gradient_norm")["epoch"].unique()))
 
 
 def norms_apart(first: pd.DataFrame, second: pd.DataFrame, epoch: int) -> np.ndarray:
     """The mean over layers of |ln ratio| of two models' gradient norms at the start of an epoch, seed by seed."""
     import numpy as np
 
+    from skiplab.experiments.gain_figures import wide
+
     logs = []
     for rows in (first, second):
-        chosen = rows[(rows["quantity"] == "gradient_norm") & (rows["epoch"] == epoch)]
-        norms = chosen.pivot(index="seed", columns="layer", values="value").to_numpy(dtype=float)
+        norms = wide(matching(rows, quantity="gradient_norm", epoch=epoch), "layer")
         # A vanished gradient may be exactly 0; the smallest float32 stands in for it. An infinite one is no number.
         norms = np.maximum(norms, np.finfo(np.float32).tiny)
         logs.append(np.log(np.where(np.isinf(norms), np.nan, norms)))
@@ -81,95 +65,96 @@ def norms_apart(first: pd.DataFrame, second: pd.DataFrame, epoch: int) -> np.nda
     return difference.mean(axis=1)
 
 
-def alike(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
+def alike(results: Results) -> Iterator[Evidence]:
     """Plain against BiasReg norms, seed by seed; later epochs are further rows."""
-    epochs = epochs_with_norms(frame)
-    for condition, headline, (biased, plain) in searches.each_condition(frame, settings, [BIAS_REG, PLAIN]):
-        for epoch in epochs:
-            where = f"start of epoch {epoch + 1}, {condition}"
-            yield Evidence(
-                where, [norms_apart(biased, plain, epoch)], headline=headline and epoch == epochs[0]
-            )
+    first, *later = epochs_with_norms(results)
+    for words, headline, both in WIDE.conditions(results, [BIAS_REG, PLAIN]):
+        for epoch in (first, *later):
+            where = f"start of epoch {epoch + 1}, {words}"
+            yield Evidence(where, [norms_apart(*both, epoch)], headline=headline and epoch == first)
 
 
-def figure(frame: pd.DataFrame, settings: Settings) -> Any:
-    """Two rows a data set: norms at the start of three epochs; accuracy, accuracy by gain, norms at one gain."""
-    from skiplab.experiments.old_gain_figures import TITLES, best_curves, gains_panel, layer_norms
-    from skiplab.figures.curves import by_layer, learning_curves
+def figure(results: Results) -> Any:
+    """Two rows per data set: norms at the start of three epochs; accuracy, accuracy by gain, norms at one gain."""
     from skiplab.figures.style import new_figure, panel_letter
 
-    glorot = min(settings.gains, key=lambda gain: abs(math.log(gain)))
-    figure, axes = new_figure(
-        columns=3, rows=2 * len(settings.data), width=7.4, height=5.2 * len(settings.data)
-    )
-    layers, epochs = range(1, settings.depth + 1), epochs_with_norms(frame)
-
-    def norms(ax: Any, data: str, epoch: int, gain: float | None, title: str) -> None:
-        then = frame[frame["epoch"] == epoch]
-        found = {}
-        for model, skip in (PLAIN, RESIDUAL, BIAS_REG):
-            own = searches.best_gain(frame, data, model, skip) if gain is None else gain
-            found[model] = layer_norms(then, data, model, skip, own)
-        by_layer(ax, layers, found, labels="none")
-        # Where the two coincide, plain networks' line must not vanish beneath BiasReg's.
-        ax.lines[0].set(linewidth=4.0, alpha=0.5, markersize=0)
-        ax.set(xlabel="hidden layer", title=title)
-
-    for number, data in enumerate(settings.data):
-        above, below = axes[2 * number : 2 * number + 2]
-        for ax in above[1:]:
-            ax.sharey(above[0])
-        for ax, epoch in zip(above, epochs, strict=False):
-            norms(ax, data, epoch, None, f"start of epoch {epoch + 1}")
-        for ax in above[len(epochs) :]:
-            ax.set_visible(False)
-        above[0].set_ylabel("mean gradient norm")
-        curves = {model: best_curves(frame, data, model, skip) for model, skip in MODELS}
-        learning_curves(below[0], range(1, settings.epochs + 1), curves)
-        below[0].set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
-        gains_panel(below[1], frame, data, settings, [(model, model, skip) for model, skip in MODELS])
-        below[1].set(ylabel="training accuracy, last epoch")
-        norms(below[2], data, epochs[-1], glorot, f"epoch {epochs[-1] + 1}, gain {glorot:.3g} for all")
-        below[2].set_ylabel("mean gradient norm")
+    sets = results.settings.data
+    figure, axes = new_figure(columns=3, rows=2 * len(sets), width=7.4, height=5.2 * len(sets))
+    for number, data in enumerate(sets):
+        _panels(axes[2 * number], axes[2 * number + 1], results, data)
     for letter, ax in zip("abcdefghijkl", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
 
 
-def _joined(_: Any, tables: Any) -> Any:
-    import pandas as pd
+def _panels(above: Any, below: Any, results: Results, data: str) -> None:
+    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel, nearest_glorot
+    from skiplab.figures.curves import learning_curves
 
-    return pd.concat(tables, ignore_index=True)
+    settings, epochs = results.settings, epochs_with_norms(results)
+    shown: dict[str, Model] = {model.name: model for model in EXPERIMENT.models}
+    for ax in above[1:]:
+        ax.sharey(above[0])
+    for ax, epoch in zip(above, epochs, strict=False):
+        _norms(ax, results, data, epoch, None)
+        ax.set_title(f"start of epoch {epoch + 1}")
+    for ax in above[len(epochs) :]:
+        ax.set_visible(False)
+    curves = {name: best_curves(results, data, model) for name, model in shown.items()}
+    learning_curves(below[0], range(1, settings.epochs + 1), curves)
+    below[0].set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
+    gains_panel(below[1], results, data, shown)
+    below[1].set(ylabel="training accuracy, last epoch")
+    glorot = nearest_glorot(settings.gains)
+    _norms(below[2], results, data, epochs[-1], glorot)
+    below[2].set_title(f"epoch {epochs[-1] + 1}, gain {glorot:.3g} for all")
+    for ax in (above[0], below[2]):
+        ax.set_ylabel("mean gradient norm")
+
+
+def _norms(ax: Any, results: Results, data: str, epoch: int, gain: float | None) -> None:
+    from skiplab.experiments.gain_figures import layer_norms
+    from skiplab.figures.curves import by_layer
+
+    models = (PLAIN, RESIDUAL, BIAS_REG)
+    norms = {model.name: layer_norms(results, data, model, gain, epoch) for model in models}
+    by_layer(ax, range(1, results.settings.depth + 1), norms, labels="none")
+    # Where the two coincide, plain networks' line must not vanish beneath BiasReg's.
+    ax.lines[0].set(linewidth=4.0, alpha=0.5, markersize=0)
+    ax.set_xlabel("hidden layer")
 
 
 STUDY = Study(
     id="orhan2018/figure-6",
     words=__file__,
-    settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
-    stages=(search, decide),
-    table=_joined,
+    settings=scales(
+        Settings,
+        quick={**networks.QUICK, **bias_reg.QUICK},
+        smoke={**networks.SMOKE, **bias_reg.SMOKE},
+    ),
+    stages=EXPERIMENT.stages,
     figure=figure,
     claims=(
         Claim(
             "residual-flat",
             "Gradient norms of residual networks do not diminish in earlier layers (log norm changes by < ln 10).",
-            Equivalent(margin=figure_8.FLAT),
-            lambda frame, settings: searches.of_one(frame, settings, RESIDUAL, searches.log_decay),
-            "log norm",
+            evidence=of_one(RESIDUAL, log_decay),
+            kind=Equivalent(margin=FLAT),
+            unit="log norm",
         ),
         Claim(
             "bias-reg-as-plain",
             "Gradient norms of plain and BiasReg networks are almost identical initially (within 10 %).",
-            Equivalent(margin=ALIKE),
-            alike,
-            "mean |ln ratio|",
+            evidence=alike,
+            kind=Equivalent(margin=ALIKE),
+            unit="mean |ln ratio|",
         ),
         Claim(
             "bn-approaches-residual",
             "BiasReg with one BatchNorm comes within a point of the residual network's accuracy.",
-            Equivalent(margin=0.01),
-            lambda frame, settings: searches.compare(frame, settings, WITH_BN, RESIDUAL),
-            "accuracy",
+            evidence=compare(WITH_BN, RESIDUAL),
+            kind=Equivalent(margin=ONE_POINT),
+            unit="accuracy",
         ),
     ),
     cost={"quick": 30, "paper": 550},
