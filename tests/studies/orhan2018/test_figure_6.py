@@ -16,6 +16,9 @@ from skiplab.experiments.networks import Networks, Training
 from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2018 import figure_6
+from skiplab.studies.orhan2018.bias_reg import WITH_BN
+from skiplab.studies.orhan2018.figure_6.evidence import alike, epochs_with_norms, norms_apart
+from skiplab.studies.orhan2018.figure_6.study import EXPERIMENT
 
 SETTINGS = dataclasses.replace(figure_6.STUDY.settings["smoke"], runs=6, gains=(1.0,), depth=5)
 TRIPLE = (0.25, 0.1, 0.01)
@@ -80,7 +83,7 @@ def test_claims_follow_norms_and_accuracies(
 
 
 def test_later_epochs_are_further_rows() -> None:
-    rows = figure_6.alike(found(0.01, 1.0, 0.9))
+    rows = alike(found(0.01, 1.0, 0.9))
     best = {row.condition: row for row in rows if "best gains" in row.condition}
     assert [row.headline for row in best.values()] == [True, False, False]
     for epoch, row in enumerate(best.values()):
@@ -91,25 +94,21 @@ def test_later_epochs_are_further_rows() -> None:
 def test_differences_of_opposite_signs_do_not_cancel() -> None:
     first = made("bias-reg", [0], [0.5], [[[2.0, 0.5]]])
     second = made("plain", [0], [0.5], [[[1.0, 1.0]]])
-    np.testing.assert_allclose(figure_6.norms_apart(first, second, 0), [math.log(2)], rtol=1e-6)
+    np.testing.assert_allclose(norms_apart(first, second, 0), [math.log(2)], rtol=1e-6)
 
 
 def test_vanished_gradients_are_alike_and_infinite_ones_are_no_number() -> None:
     vanished = [made(model, [0], [0.5], [[[0.0, 1.0]]]) for model in ("bias-reg", "plain")]
-    np.testing.assert_array_equal(figure_6.norms_apart(*vanished, 0), [0.0])
+    np.testing.assert_array_equal(norms_apart(*vanished, 0), [0.0])
     infinite = made("plain", [0], [0.5], [[[math.inf, 1.0]]])
-    assert np.isnan(figure_6.norms_apart(vanished[0], infinite, 0)).all()
+    assert np.isnan(norms_apart(vanished[0], infinite, 0)).all()
 
 
 def test_batch_normalisation_takes_the_triple_found_without_it() -> None:
     other = (-0.5, 0.3, 0.02)
     tables = [made("bias-reg", [500], [0.5]), made("bias-reg", [500], [0.7], triple=other)]
     results = Results(SETTINGS, [Part("", "search", table) for table in tables])
-    calls = [
-        call.settings
-        for call in figure_6.EXPERIMENT.decide(results)
-        if call.settings.model == figure_6.WITH_BN.name
-    ]
+    calls = [call.settings for call in EXPERIMENT.decide(results) if call.settings.model == WITH_BN.name]
     assert [named.seeds for named in calls] == [tuple(range(6)), (500,)]
     for named in calls:
         assert set(zip(named.means, named.sigmas, named.strengths, strict=True)) == {other}
@@ -117,7 +116,7 @@ def test_batch_normalisation_takes_the_triple_found_without_it() -> None:
 
 
 def test_the_figure_has_norms_at_three_epochs_and_all_accuracies() -> None:
-    drawn = figure_6.figure(found(0.01, 1.0, 0.9))
+    drawn = figure_6.STUDY.figure(found(0.01, 1.0, 0.9))
     titles = [ax.get_title(loc="left") for ax in drawn.axes]
     assert titles[:3] == [f"start of epoch {epoch}" for epoch in (1, 2, 3)]
     shown = [text.get_text() for text in drawn.axes[3].get_legend().get_texts()]
@@ -129,6 +128,6 @@ def test_the_figure_has_norms_at_three_epochs_and_all_accuracies() -> None:
 
 def test_a_short_training_has_fewer_epochs_with_norms() -> None:
     short = found(0.01, 1.0, 0.9, epochs=(0, 2))
-    assert figure_6.epochs_with_norms(short) == [0, 2]
-    drawn = figure_6.figure(short)
+    assert epochs_with_norms(short) == [0, 2]
+    drawn = figure_6.STUDY.figure(short)
     assert [ax.get_visible() for ax in drawn.axes] == [True, True, False, True, True, True]
