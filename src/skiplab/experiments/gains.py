@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from skiplab.experiments import networks
 from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Evidence
-from skiplab.reproduction.results import Results, matching, sample_of
+from skiplab.reproduction.results import Found, Results, matching, sample_of
 from skiplab.reproduction.trial import Call
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Quantity = Callable[["pd.DataFrame"], "np.ndarray"]  # rows of one model at one gain → one number per run
-Found = Callable[[Results], Sequence[Evidence]]  # what a claim's evidence is
 
 ONE_POINT = 0.01  # of accuracy: the smallest difference worth having
 
@@ -123,7 +122,7 @@ class Gains:
                 pair = [own, samples[place]] if pick is max else [samples[place], own]
                 yield Evidence(words, pair, headline=headline, detail=f"against {others[place].name}")
 
-        return found  # type: ignore[return-value]
+        return found
 
 
 WIDE = Gains()  # networks of the paper's width, the only size of most studies
