@@ -1,4 +1,4 @@
-"""Random networks whose weights are permuted and rescaled: what figure 1 measures."""
+"""Random networks whose weights are permuted and rescaled, and how far their outputs move."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RandomNetworks:
 
 @trial("orhan2017/changed-networks", version=1)
 def changed_networks(settings: RandomNetworks, bench: Bench) -> pd.DataFrame:
-    """Permute and rescale random networks and compare outputs: one row a network, symmetry and change (``draw``).
+    """Permute and rescale random networks and compare outputs: one row per network, symmetry and change (``draw``).
 
     ``first`` and ``last`` number the layers that take part from the input on: those rescaled against each other, or
     twice the one whose units were permuted. ``change`` is relative, ``agreement`` the share of equal answers.

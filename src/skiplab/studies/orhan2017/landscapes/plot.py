@@ -11,6 +11,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction.results import Results, matching
+from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, landscape
 
 Histograms = Mapping[str, np.ndarray]  # architecture → (targets, bins)
 
@@ -18,21 +20,15 @@ _BESIDE = -1.1
 _LEAST = 0.7  # where a count of zero is drawn on a logarithmic axis: just below one
 
 
-def landscape_panels(
-    better_neighbours: Histograms,
-    walk_lengths: Histograms,
-    basin_octaves: Histograms,
-    paper_minima: Mapping[str, float] | None = None,
-) -> Figure:
+def landscape_panels(results: Results, paper_minima: Mapping[str, float] | None = None) -> Figure:
     """Draw the three distributions side by side: medians over targets, and bands for their range.
 
-    Bin k of ``basin_octaves`` counts the minima whose basin has 2**k to 2**(k+1) − 1 configurations. The
-    paper's numbers of minima, where it gives them, are diamonds just left of zero better neighbours.
+    The paper's numbers of minima, where it gives them, are diamonds just left of zero better neighbours.
     """
     figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.6)
     left, middle, right = axes[0]
 
-    _curves(left, better_neighbours)
+    _curves(left, _histograms(results, "better_neighbours"))
     _counts(left)
     left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     left.set(xlabel="better neighbours", ylabel="configurations")
@@ -42,11 +38,11 @@ def landscape_panels(
     if paper_minima:
         left.scatter([], [], edgecolor="#444444", label="Paper", **marks)
 
-    _curves(middle, _shares(walk_lengths))
+    _curves(middle, _shares(_histograms(results, "walk_length")))
     middle.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     middle.set(xlabel="steps of the steepest walk", ylabel="share of configurations", ylim=(0, None))
 
-    _curves(right, basin_octaves, octaves=True)
+    _curves(right, _histograms(results, "basin_size_log2"), octaves=True)
     _counts(right)
     right.set_xscale("log", base=2)
     right.xaxis.set_minor_formatter(NullFormatter())
@@ -57,6 +53,16 @@ def landscape_panels(
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
+
+
+def _histograms(results: Results, quantity: str) -> dict[str, np.ndarray]:
+    """Counts (targets, bins) of each architecture; a bin that a target never reaches counts 0."""
+    rows = results.rows(landscape, quantity=quantity)
+    return {
+        name: part.pivot(index="target", columns="bin", values="value").fillna(0.0).to_numpy()
+        for name in ARCHITECTURES
+        if len(part := matching(rows, architecture=name))
+    }
 
 
 def _curves(ax: Axes, histograms: Histograms, octaves: bool = False) -> None:

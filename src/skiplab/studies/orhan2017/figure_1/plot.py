@@ -1,4 +1,4 @@
-"""Symmetries of fully connected networks: what they are, how much changes of the weights move the outputs."""
+"""Figure 1's panels: what the two changes of the weights are, and how far they move the outputs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from matplotlib.ticker import NullLocator
 
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction.results import Results
+from skiplab.studies.orhan2017.figure_1.evidence import mean_changes
+from skiplab.studies.orhan2017.figure_1.trials import NETWORKS
 
 INK = "#444444"
 _UNITS = ("#332288", "#882255", "#117733")  # units keep their colour when they move
 _FLOOR = 1e-17  # where an exact zero is drawn
+_WITH_SKIPS = {"permutation": "residual", "rescaling": "hyper-residual"}  # which network is drawn
 
 
-def symmetry_panels(changes: Mapping[str, Mapping[str, np.ndarray]], with_skips: Mapping[str, str]) -> Figure:
-    """A column a symmetry: the change of a plain network, that of one with skips, and how far outputs move.
-
-    ``changes`` maps "permutation" and "rescaling" to the relative changes of each network, ``with_skips`` to the
-    network with skips that is drawn.
-    """
+def symmetry_panels(results: Results) -> Figure:
+    """A column per symmetry: the change of a plain network, that of one with skips, and how far outputs move."""
     figure, axes = new_figure(columns=2, rows=3, width=PAGE_WIDTH, height=6.0, grid=False)
     axes[0, 0].get_gridspec().set_height_ratios([1, 1, 1.7])
     words = {"permutation": "units permuted", "rescaling": "layers rescaled"}
-    for column, (kind, found) in enumerate(changes.items()):
+    for column, (kind, with_skips) in enumerate(_WITH_SKIPS.items()):
         draw = _swapped if kind == "permutation" else _scaled
         draw(axes[0, column], "plain")
-        draw(axes[1, column], with_skips[kind])
+        draw(axes[1, column], with_skips)
+        found = {name: mean_changes(results, name, kind).to_numpy() for name in NETWORKS}
         _moved(axes[2, column], found, named=column == 0)
         axes[2, column].set_title(words[kind])
     for letter, ax in zip("abcdef", axes.flat, strict=True):
@@ -39,7 +40,7 @@ def symmetry_panels(changes: Mapping[str, Mapping[str, np.ndarray]], with_skips:
 
 
 def _moved(ax: Axes, found: Mapping[str, np.ndarray], named: bool) -> None:
-    """One dot a network on a logarithmic axis; exact zeros at its left end."""
+    """One dot per network on a logarithmic axis; exact zeros at its left end."""
     for row, (name, values) in enumerate(found.items()):
         shown = np.maximum(np.asarray(values, dtype=float), _FLOOR)
         spread = (np.arange(len(shown)) * 0.6180339887 % 1 - 0.5) * 0.5

@@ -1,4 +1,4 @@
-"""One random target seen by the four toy networks: the trial that figures 4 and S1 share."""
+"""One random target seen by the four toy networks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Target:
 def landscape(settings: Target, bench: Bench) -> pd.DataFrame:
     """Evaluate every configuration of the four networks on one target and describe the landscapes.
 
-    The table has one row a histogram bin, and a row each for the number of configurations and minima and
+    The table has one row per histogram bin, and a row each for the number of configurations and minima and
     the two means. Bin k of ``basin_size_log2`` counts minima with a basin of 2**k to 2**(k+1) − 1.
     """
     import pandas as pd
