@@ -5,14 +5,13 @@ With u_i = Aⁱv, symmetry gives vᵀA^{2i}v = u_iᵀu_i and vᵀA^{2i−1}v = u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from skiplab.checks import at_least
-from skiplab.linear_algebra.operators import Product, apply, dot, probes, stderr
+from skiplab.linear_algebra.operators import Product, apply, dot, stderr
 
 
 @dataclass(frozen=True)
@@ -27,29 +26,11 @@ class Moments:
     samples: Tensor
 
 
-def stochastic_moments(
-    product: Product,
-    dimension: int,
-    generator: torch.Generator,
-    *,
-    order: int = 4,
-    count: int = 10,
-    lead: Sequence[int] = (),
-    kind: str = "normal",
-    dtype: torch.dtype = torch.float64,
-    device: torch.device | str | None = None,
-) -> Moments:
-    """Estimate the first ``order`` moments of the spectrum from ``count`` probes, with ⌈order/2⌉ products.
-
-    ``normal`` probes are Skilling's; ``rademacher`` ones vary less.
-    """
-    return moments_of(
-        product, probes(lead, count, dimension, generator, kind=kind, dtype=dtype, device=device), order=order
-    )
-
-
 def moments_of(product: Product, start: Tensor, *, order: int = 4) -> Moments:
-    """The same for given vectors (*lead, k, P), whose dtype the products have."""
+    """Estimate the first ``order`` moments from probes (*lead, k, P) of any length, with ⌈order/2⌉ products.
+
+    Products have the probes' dtype. Normal probes are Skilling's; Rademacher ones vary less.
+    """
     at_least("order", order, 1)
     dtype = start.dtype
     vector = start.double()
