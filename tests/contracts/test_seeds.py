@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,15 +104,13 @@ def moved(part: Part, later: int) -> Part:
 @pytest.mark.slow
 @every_study
 def test_another_seed_gives_a_table_of_the_same_kind(
-    study: Study, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    study: Study, smoke_run: Callable[[Study], StudyRun], tmp_path: Path
 ) -> None:
     """Evidence and figures find the runs of any stream, seeds of more than 32 bits included."""
-    monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", tmp_path / "published")
-    monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path / "no sets"))
-    serial = Options(executor="serial")
-    first, other = (
-        run_study(study, Store(tmp_path), scale="smoke", overrides={"seed": seed}, options=serial)
-        for seed in (0, 12_345_678)
+    first = smoke_run(study)
+    seed = {"seed": 12_345_678}
+    other = run_study(
+        study, Store(tmp_path), scale="smoke", overrides=seed, options=Options(executor="serial")
     )
     tables = [results_of(study, run).frame for run in (first, other)]
     assert tables[0].dtypes.equals(tables[1].dtypes)
