@@ -162,8 +162,9 @@ def test_the_time_limit_keeps_what_is_done(
 def test_processes_and_serial_store_the_same_bytes(tmp_path: Path, marks: Path) -> None:
     serial = run_study(COUNT, Store(tmp_path / "a"), options=SERIAL)
     parallel = run_study(COUNT, Store(tmp_path / "b"), options=Options(executor="processes"))
-    for name in ("table.parquet", "figure.png", "figure.svg"):
-        assert (serial.folder / name).read_bytes() == (parallel.folder / name).read_bytes(), name
+    for one, other in zip(drawn(COUNT, serial).pictures, drawn(COUNT, parallel).pictures, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+    pd.testing.assert_frame_equal(study_table(COUNT, serial), study_table(COUNT, parallel), check_exact=True)
     assert serial.verdicts == parallel.verdicts
 
 

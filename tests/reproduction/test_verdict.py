@@ -15,6 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from skiplab.checks import Refused
 from skiplab.randomness import numpy_generator
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Greater, Kind, Ordered, Value
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import Verdict, judge
 
@@ -27,14 +28,14 @@ def study_of(rows: Rows) -> Study:
 
     def claim(number: int, kind: Kind, samples: Sequence[Any], paper: float | None) -> Claim:
         evidence = Evidence("all", samples, paper_value=paper)
-        return Claim(f"claim-{number}", "text", lambda table, settings: [evidence], kind, unit="%")
+        return Claim(f"claim-{number}", "text", lambda results: [evidence], kind, unit="%")
 
     claims = [claim(number, *row) for number, row in enumerate(rows)]
     return Study("paper/item", __file__, {}, [], lambda *_: None, claims, {})
 
 
 def verdicts(rows: Rows, alpha: float = 0.05) -> list[Verdict]:
-    return judge(study_of(rows), None, None, "quick", alpha)
+    return judge(dataclasses.replace(study_of(rows), alpha=alpha), Results(None), "quick")
 
 
 def verdict(kind: Kind, samples: Sequence[Any], paper: float | None = None) -> Verdict:
@@ -149,9 +150,9 @@ def test_further_rows_are_a_family_of_their_own() -> None:
             Evidence("claimed", [sample]),
             *(Evidence(f"{k}", [each], headline=False) for k, each in further),
         ]
-        claim = Claim("claim", "text", lambda table, settings: rows, Greater())
+        claim = Claim("claim", "text", lambda results: rows, Greater())
         study = dataclasses.replace(study_of([]), claims=[claim])
-        return {row.condition: row for row in judge(study, None, None, "quick")}
+        return {row.condition: row for row in judge(study, Results(None), "quick")}
 
     alone = judged([])
     beside = judged(list(enumerate([NOISE, HIGH, sample, NOISE])))
@@ -188,13 +189,13 @@ def test_further_rows_and_details_of_the_evidence_are_kept() -> None:
         Evidence("gain .3", [LOW, MIDDLE], headline=False, detail="10 of 20 runs"),
         Evidence("gain 1", [LOW, HIGH]),
     ]
-    claim = Claim("rise", "it rises", lambda table, settings: rows[: table + settings], Ordered())
+    claim = Claim("rise", "it rises", lambda results: rows[: results.settings], Ordered())
     study = Study("p/i", __file__, {}, [], lambda *_: None, [claim], {})
-    found = judge(study, 1, 1, "paper")
+    found = judge(study, Results(2), "paper")
     assert [row.condition for row in found] == ["gain .3", "gain 1"]
     assert [row.headline for row in found] == [False, True]
     assert found[0].detail == "10 of 20 runs; adjacent differences of means +10"
-    assert judge(study, 0, 0, "paper") == []
+    assert judge(study, Results(0), "paper") == []
 
 
 def test_verdicts_pass_through_strict_json() -> None:
@@ -229,7 +230,7 @@ def test_a_claim_takes_from_its_study_what_it_leaves_open() -> None:
         (Greater(1.0), "", "ours"),
         (Equivalent(9.0), "%", "caption"),
     ]
-    found = judge(study, None, None, "quick")
+    found = judge(study, Results(None), "quick")
     assert [(row.kind, row.unit) for row in found] == [
         ("equivalent", "steps"),
         ("greater", ""),

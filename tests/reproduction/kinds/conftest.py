@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from skiplab.reproduction.claim import Claim, Evidence, Kind
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import Verdict, judge
 
@@ -18,11 +19,9 @@ def judged() -> Callable[..., Verdict]:
 
     def verdict(kind: Kind, samples: Sequence[Any], paper: float | None = None, unit: str = "") -> Verdict:
         evidence = Evidence("all", samples, paper_value=paper)
-        claims = [Claim("claim", "text", lambda *_: [evidence], kind, unit)]
-        study = Study(
-            "paper/item", "item", "title", "caption", {}, [], lambda *_: None, lambda *_: None, claims, {}
-        )
-        (found,) = judge(study, None, None, "quick")
+        claims = [Claim("claim", "text", lambda results: [evidence], kind, unit)]
+        study = Study("paper/item", __file__, {}, [], lambda results: None, claims, {})
+        (found,) = judge(study, Results(None), "quick")
         return found
 
     return verdict
