@@ -101,7 +101,8 @@ def lanczos(
     (``storage``, by default as ``start``). A probe ends early where β falls to ``tolerance`` times the size of its
     matrix, by default 1e-12 for float64 products and 1e-6 for float32. ``keep_basis`` lets ``extend`` go on.
 
-    >>> tridiagonal = lanczos(lambda v: v @ matrix, probes((), 10, len(matrix), generator), steps=80)
+    >>> lanczos(lambda v: v @ matrix, torch.ones(1, len(matrix), dtype=torch.float64), steps=80).lengths.tolist()
+    [10]
     """
     at_least("steps", steps, 1)
     require(start.ndim >= 2, f"start has shape {tuple(start.shape)}; give it as (*lead, probes, dimension).")
