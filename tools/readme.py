@@ -102,7 +102,8 @@ def written() -> str:
     text = README.read_text()
     for name, make in (("scoreboard", scoreboard), ("contradicted", contradicted), ("speed", speed)):
         pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
-        text, count = re.subn(pattern, lambda m, make=make: f"{m[1]}{make()}\n{m[2]}", text, flags=re.DOTALL)
+        made = make().replace("\\", r"\\")  # a replacement's own escapes are not meant
+        text, count = re.subn(pattern, rf"\g<1>{made}\n\g<2>", text, flags=re.DOTALL)
         assert count == 1, f"README.md has no part marked {name}"
     return text
 
