@@ -10,8 +10,8 @@ from skiplab.linear_algebra.exact import (
 )
 from skiplab.linear_algebra.extremes import Extremes, extreme_eigenvalues
 from skiplab.linear_algebra.lanczos import Tridiagonal, extend, lanczos
-from skiplab.linear_algebra.memory import Plan, available_bytes, lanczos_bytes, plan
-from skiplab.linear_algebra.moments import Moments, moments_of
+from skiplab.linear_algebra.memory import MemoryPlan, available_bytes, lanczos_bytes, plan
+from skiplab.linear_algebra.moments import SpectralMoments, moments_of
 from skiplab.linear_algebra.operators import Product, probes, require_symmetric
 from skiplab.linear_algebra.quadrature import Gauss, gauss, mass_limits
 
@@ -19,9 +19,9 @@ __all__ = [
     "Density",
     "Extremes",
     "Gauss",
-    "Moments",
-    "Plan",
+    "MemoryPlan",
     "Product",
+    "SpectralMoments",
     "Tridiagonal",
     "available_bytes",
     "deflated",

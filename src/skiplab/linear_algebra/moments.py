@@ -15,7 +15,7 @@ from skiplab.linear_algebra.operators import Product, apply, dot, stderr
 
 
 @dataclass(frozen=True)
-class Moments:
+class SpectralMoments:
     """Means and standard errors (*lead, order) of the moments 1 … order, and each probe's (*lead, k, order).
 
     They are moments of a single eigenvalue drawn at random: μ_j = tr Aʲ / P.
@@ -26,7 +26,7 @@ class Moments:
     samples: Tensor
 
 
-def moments_of(product: Product, start: Tensor, *, order: int = 4) -> Moments:
+def moments_of(product: Product, start: Tensor, *, order: int = 4) -> SpectralMoments:
     """Estimate the first ``order`` moments from probes (*lead, k, P) of any length, with ⌈order/2⌉ products.
 
     Products have the probes' dtype. Normal probes are Skilling's; Rademacher ones vary less.
@@ -46,4 +46,4 @@ def moments_of(product: Product, start: Tensor, *, order: int = 4) -> Moments:
         found.append(length.square())
         vector = image / torch.where(stretch > 0, stretch, 1)[..., None]
     samples = torch.stack(found[:order], -1)
-    return Moments(samples.mean(-2), stderr(samples, -2), samples)
+    return SpectralMoments(samples.mean(-2), stderr(samples, -2), samples)
