@@ -120,7 +120,7 @@ def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated)
         "skiplab run orhan2018/figure-3 --scale paper --runs 10 --set lr=0.001",
         "77d76870aa11+",
         "torch 2.13.0",
-        "fabricated.networks.train",
+        "fabricated/train",
         "This run has no numbers for this claim.",
         "quick-older",
         "2 further rows",
@@ -280,7 +280,7 @@ def test_ids_that_lead_elsewhere_are_refused(fabricated: Fabricated, tmp_path: P
 def test_a_newer_version_of_a_trial_makes_its_results_stale(
     fabricated: Fabricated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "versions_at_hand", lambda: {"fabricated.networks.train": 3})
+    monkeypatch.setattr(pages, "versions_at_hand", lambda: {"fabricated/train": 3})
     built = site.build(fabricated.catalogue, fabricated.runs, tmp_path / "out").parent
     for study in (fabricated.big, "orhan2018/figure-5"):
         assert "Stale:" in _page(built, study).text
