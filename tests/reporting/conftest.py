@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +17,12 @@ from PIL import Image
 
 from skiplab.figures import curves, style
 from skiplab.randomness import numpy_generator
+from skiplab.reporting import site
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.claim import Claim, Greater
-from skiplab.reproduction.store import StudyRun
+from skiplab.reproduction.store import Store, StudyRun
 from skiplab.reproduction.study import Paper, Study
+from skiplab.reproduction.verdict import Verdict
 
 HOSTILE = "<script>alert('x')</script> & \"quoted\" ½ σ ≤ λ {{ 7 * 7 }}"
 
@@ -43,8 +45,8 @@ PAPERS = (
 )
 
 
-def verdict(**changes: Any) -> dict[str, Any]:
-    """Return a stored verdict with sensible fields, some of them changed."""
+def verdict(**changes: Any) -> Verdict:
+    """Return a verdict with sensible fields, some of them changed."""
     row: dict[str, Any] = {
         "study": "orhan2018/figure-3",
         "claim": "accuracy",
@@ -68,7 +70,7 @@ def verdict(**changes: Any) -> dict[str, Any]:
         "detail": "",
         "means": [54.31, 51.096],
     }
-    return row | changes
+    return Verdict(**(row | changes))
 
 
 _WORDS = TemporaryDirectory()
@@ -95,9 +97,8 @@ def _study(name: str, item: str, title: str, claims: dict[str, str], **words: An
         words=_words(name, title, **words),
         settings={},
         stages=(),
-        table=lambda settings, tables: tables[0],
-        figure=lambda table, settings: None,
-        claims=[Claim(each, text, Greater(), lambda table, settings: []) for each, text in claims.items()],
+        figure=lambda results: None,
+        claims=[Claim(each, text, lambda results: [], Greater()) for each, text in claims.items()],
         cost={"smoke": 0.5, "quick": 42.0, "paper": 5400.0},
     )
 
@@ -276,9 +277,21 @@ VERDICTS = {
 }
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_trials_behind() -> Iterator[None]:
+    """Fabricated runs have pictures and a table of their own, or none: there are no trials to draw them from."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site, "drawn", lambda study, run: run)
+        patch.setattr(
+            site, "study_table", lambda study, run: Store(run.folder.parents[3]).table(run.trials[0]["key"])
+        )
+        yield
+
+
 def make_run(study: str, folder: Path, *, figure: bool = True, rows: int = 12, **changes: Any) -> StudyRun:
     """Store a run's files below a folder and return the run."""
-    folder = folder / study / changes.get("name", "quick")
+    store, key = Store(folder), f"{rows:032x}"
+    folder = store.run_folder(study, changes.get("name", "quick"))
     folder.mkdir(parents=True)
     content: dict[str, Any] = {
         "study": study,
@@ -289,10 +302,12 @@ def make_run(study: str, folder: Path, *, figure: bool = True, rows: int = 12, *
         "left_out": [],
         "trials": [
             {
-                "key": "3f" * 16,
-                "trial": "fabricated.networks.train",
+                "key": key,
+                "trial": "fabricated/train",
                 "version": 2,
                 "label": "plain, seeds 0–19",
+                "stage": "train",
+                "named_in": "train",
             }
         ],
         "verdicts": VERDICTS[study],
@@ -309,7 +324,7 @@ def make_run(study: str, folder: Path, *, figure: bool = True, rows: int = 12, *
     run = StudyRun(**(content | changes), folder=folder)
     stored = {key: value for key, value in asdict(run).items() if key not in ("folder", "published")}
     (folder / "run.json").write_text(json.dumps(stored))
-    pd.DataFrame({"run": range(rows), "note": [HOSTILE] * rows}).to_parquet(folder / "table.parquet")
+    store.commit(key, pd.DataFrame({"run": range(rows), "note": [HOSTILE] * rows}), {"settings": {}})
     if figure:
         _draw(folder)
     return run
@@ -389,7 +404,7 @@ class Fabricated:
     catalogue: Catalogue
     runs: dict[str, StudyRun]
     all_runs: list[StudyRun]
-    verdicts: dict[str, list[dict[str, Any]]]
+    verdicts: dict[str, list[Verdict]]
     big: str = BIG
     hostile: str = HOSTILE
 
@@ -401,6 +416,6 @@ def fabricated(tmp_path_factory: pytest.TempPathFactory) -> Fabricated:
 
 
 @pytest.fixture(scope="session")
-def make_verdict() -> Callable[..., dict[str, Any]]:
-    """The maker of stored verdicts."""
+def make_verdict() -> Callable[..., Verdict]:
+    """The maker of verdicts."""
     return verdict

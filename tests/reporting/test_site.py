@@ -16,6 +16,7 @@ import pytest
 from skiplab.checks import Refused
 from skiplab.reporting import pages, site
 from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.verdict import Verdict
 
 Fabricated = Any  # conftest.Fabricated; test files do not import one another
 VOID = {"meta", "link", "img", "br", "input", "rect", "line", "circle", "path"}
@@ -99,8 +100,8 @@ def test_every_claim_and_verdict_is_shown(built: Path, fabricated: Fabricated) -
         for claim in study.claims:
             assert _squeezed(claim.text) in text
         for verdict in fabricated.verdicts.get(study.id, []):
-            assert _squeezed(verdict["condition"] or "all") in text
-            assert f"{pages.SIGNS[verdict['verdict']]} {verdict['verdict']}" in text
+            assert _squeezed(verdict.condition or "all") in text
+            assert f"{pages.SIGNS[verdict.verdict]} {verdict.verdict}" in text
 
 
 def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated) -> None:
@@ -119,7 +120,7 @@ def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated)
         "skiplab run orhan2018/figure-3 --scale paper --runs 10 --set lr=0.001",
         "77d76870aa11+",
         "torch 2.13.0",
-        "fabricated.networks.train",
+        "fabricated/train",
         "This run has no numbers for this claim.",
         "quick-older",
         "2 further rows",
@@ -201,12 +202,12 @@ def test_the_scoreboard_counts_headline_rows(built: Path, fabricated: Fabricated
     rows = [verdict for verdicts in fabricated.verdicts.values() for verdict in verdicts]
     scoreboard = pages.index(fabricated.catalogue.papers, fabricated.catalogue.studies, fabricated.runs)
     for name in pages.VERDICTS:
-        expected = sum(row["verdict"] == name for row in rows if row["headline"])
+        expected = sum(row.verdict == name for row in rows if row.headline)
         assert scoreboard["counts"][name] == expected > 0
     assert (scoreboard["run"], scoreboard["total"]) == (6, 8)
     with (built / "scoreboard.csv").open(encoding="utf-8", newline="") as file:
         board = list(csv.DictReader(file))
-    assert [row["verdict"] for row in board] == [row["verdict"] for row in rows]
+    assert [row["verdict"] for row in board] == [row.verdict for row in rows]
     assert board[-1]["condition"] == fabricated.hostile
 
 
@@ -222,7 +223,8 @@ def test_downloads_hold_what_the_run_left(built: Path, fabricated: Fabricated) -
     folder = built / "studies" / fabricated.big
     table = pd.read_parquet(folder / "table.parquet")
     pd.testing.assert_frame_equal(pd.read_csv(folder / "table.csv"), table, check_dtype=False)
-    assert json.loads((folder / "run.json").read_text())["verdicts"] == fabricated.verdicts[fabricated.big]
+    stored = json.loads((folder / "run.json").read_text())["verdicts"]
+    assert [Verdict.from_dict(each) for each in stored] == fabricated.verdicts[fabricated.big]
     assert {"figure.svg", "figure.png", "table.csv", "table.parquet", "run.json"} <= set(
         _page(built, fabricated.big).links
     )
@@ -278,7 +280,7 @@ def test_ids_that_lead_elsewhere_are_refused(fabricated: Fabricated, tmp_path: P
 def test_a_newer_version_of_a_trial_makes_its_results_stale(
     fabricated: Fabricated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "versions_at_hand", lambda: {"fabricated.networks.train": 3})
+    monkeypatch.setattr(pages, "versions_at_hand", lambda: {"fabricated/train": 3})
     built = site.build(fabricated.catalogue, fabricated.runs, tmp_path / "out").parent
     for study in (fabricated.big, "orhan2018/figure-5"):
         assert "Stale:" in _page(built, study).text

@@ -216,8 +216,8 @@ def claim(name: str, text: str, quantity: str, larger: str, unit: str) -> Claim:
     return Claim(
         name,
         text,
-        Greater(),
         lambda frame, settings: compared(frame, settings, quantity, larger, smaller),
+        Greater(),
         unit,
     )
 

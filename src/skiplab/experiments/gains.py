@@ -9,6 +9,7 @@ gain, chosen on seeds that take no part in the verdict, and further rows at each
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from skiplab.experiments import networks
 from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Evidence
-from skiplab.reproduction.results import Results, matching, sample_of
+from skiplab.reproduction.results import Found, Results, matching, sample_of
 from skiplab.reproduction.trial import Call
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Quantity = Callable[["pd.DataFrame"], "np.ndarray"]  # rows of one model at one gain → one number per run
-Found = Callable[[Results], Sequence[Evidence]]  # what a claim's evidence is
 
 ONE_POINT = 0.01  # of accuracy: the smallest difference worth having
+# Ours: gradients are flat if their norm changes by less than a factor of ten through the whole network.
+FLAT = math.log(10)
 
 
 class Model(NamedTuple):
@@ -70,7 +72,7 @@ class Gains:
     def at(self, results: Results, data: str, model: Model, gain: float | None = None) -> pd.DataFrame:
         """Rows of the deciding runs of a model at one gain, or (None) at its best one."""
         gain = self.best_gain(results, data, model) if gain is None else gain
-        where = {"data": data, "model": model.name, "skip": model.skip, "gain": gain}
+        where: dict[str, Any] = {"data": data, "model": model.name, "skip": model.skip, "gain": gain}
         return results.rows(stage=self.decide, **where)
 
     def conditions(self, results: Results, models: Sequence[Model]) -> Iterator[Condition]:
@@ -123,7 +125,7 @@ class Gains:
                 pair = [own, samples[place]] if pick is max else [samples[place], own]
                 yield Evidence(words, pair, headline=headline, detail=f"against {others[place].name}")
 
-        return found  # type: ignore[return-value]
+        return found
 
 
 WIDE = Gains()  # networks of the paper's width, the only size of most studies

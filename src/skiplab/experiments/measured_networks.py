@@ -62,6 +62,11 @@ class CurvatureSettings(GainSettings):
         shape = {"depth": self.narrow_depth, "width": self.narrow, "components": self.narrow_components}
         return replace(self.training, **shape)
 
+    @property
+    def narrow_search(self) -> tuple[int, Training]:
+        """How many runs the search of their gains has at a gain, as the wide ones', and what these have in common."""
+        return self.search_runs, replace(self.narrow_training, epochs=self.search_epochs)
+
 
 # What the figures shrink alike below the paper's scale.
 QUICK: dict[str, Any] = earlier.QUICK | {

@@ -7,13 +7,15 @@ have runs are further rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import measured_networks as measured
 from skiplab.experiments import networks
 from skiplab.experiments.gains import WIDE, Found, Gains, Model
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
-from skiplab.experiments.networks import Member
+from skiplab.experiments.networks import Member, Training
 from skiplab.reproduction.claim import Evidence
 from skiplab.reproduction.results import Results, matching, sample_of
 from skiplab.reproduction.trial import Call
@@ -25,9 +27,37 @@ if TYPE_CHECKING:
 NARROW = Gains("narrow search", "narrow", sparse=True)
 
 
-def narrow_searches(settings: CurvatureSettings, models: Sequence[Model]) -> list[Call]:
-    """Name the gain searches of narrow nets of several models on every data set."""
-    return [measured.narrow_search(settings, data, model.name) for data in settings.data for model in models]
+@dataclass(frozen=True)
+class NarrowSearchSettings(CurvatureSettings):
+    """The common settings and the length of the narrow networks' own search.
+
+    They learn more slowly than wide ones, so at small scales their search must be longer to tell gains apart.
+    """
+
+    narrow_search_runs: int = 5
+    narrow_search_epochs: int = 30
+
+    @property
+    def narrow_search(self) -> tuple[int, Training]:
+        """How many runs the narrow search has at a gain, and what they have in common."""
+        return self.narrow_search_runs, replace(self.narrow_training, epochs=self.narrow_search_epochs)
+
+
+def narrow_searches(settings: CurvatureSettings, models: Sequence[Model], data: Sequence[str]) -> list[Call]:
+    """Name the gain searches of several models' narrow networks on some data sets."""
+    runs, _ = settings.narrow_search
+    seeds = networks.search_seeds(settings.seed, runs)
+    members = [Member(seed, gain) for gain, seed in product(settings.gains, seeds)]
+    return [narrow_search_call(settings, name, model, members) for name in data for model in models]
+
+
+def narrow_search_call(
+    settings: CurvatureSettings, data: str, model: Model, members: Sequence[Member]
+) -> Call:
+    """Name a trial of narrow networks that only choose."""
+    _, training = settings.narrow_search
+    named = Measured(networks.together(training, data, model.name, members), "narrow")
+    return measured.call(named, NARROW.search, stage=NARROW.search)
 
 
 def narrow_runs(results: Results, data: str, model: Model, **more: Any) -> Call:
@@ -49,10 +79,16 @@ def seeds_at_gains(settings: CurvatureSettings, best: Sequence[float]) -> Iterat
 
 
 def measured_narrow(
-    settings: CurvatureSettings, data: str, model: Model, members: Sequence[Member], **more: Any
+    settings: CurvatureSettings,
+    data: str,
+    model: Model,
+    members: Sequence[Member],
+    *,
+    norms_at: tuple[int, ...] = (),
+    **more: Any,
 ) -> Call:
     """Name the trial that trains these narrow networks and finds their exact spectra."""
-    named = networks.together(settings.narrow_training, data, model.name, members)
+    named = networks.together(settings.narrow_training, data, model.name, members, norms_at=norms_at)
     options: dict[str, Any] = {"at": settings.at, "exact": settings.samples, "units": settings.samples}
     return measured.call(Measured(named, "narrow", **options | more))
 

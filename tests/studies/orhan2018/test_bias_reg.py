@@ -5,25 +5,35 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-import pandas as pd
 import pytest
 
-from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import networks as earlier
-from skiplab.experiments.measured_networks import CurvatureSettings
+from skiplab.experiments import networks
+from skiplab.experiments.gains import PLAIN, WIDE, Gains
+from skiplab.experiments.narrow_networks import NARROW
 from skiplab.experiments.networks import SQRT2, Networks, Training
-from skiplab.studies.orhan2018 import bias_reg
+from skiplab.reproduction.results import Part, Results
+from skiplab.studies.orhan2018 import bias_reg, figure_5
+from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, WIDE_TRIPLES, WITH_BN, BiasTriples
 
-SETTINGS = CurvatureSettings(
-    data=("digits",), runs=5, gains=(0.3, SQRT2), narrow_runs=4, other_runs=2, epochs=7
+both_sizes = pytest.mark.parametrize("tuning", [WIDE_TRIPLES, NARROW_TRIPLES], ids=["wide", "narrow"])
+SETTINGS = figure_5.Settings(
+    data=("digits",),
+    runs=5,
+    gains=(0.3, SQRT2),
+    narrow_runs=4,
+    other_runs=2,
+    epochs=7,
+    triples=3,
+    triple_runs=2,
+    narrow_search_epochs=9,
 )
 GOOD, BAD, LUCKY = (-0.2, 0.1, 0.01), (0.7, 0.5, 0.03), (0.1, 0.2, 0.001)
 
 
-def searched(
-    triple: bias_reg.Triple, seed: int, accuracy: float, gain: float, model: str = "bias-reg"
-) -> pd.DataFrame:
-    """The table of one network of the search."""
+def trained(
+    triple: bias_reg.Triple, seed: int, accuracy: float, gain: float, stage: str, model: str = "bias-reg"
+) -> Part:
+    """One network of a stage."""
     mean, sigma, strength = triple
     settings = Networks(
         "digits",
@@ -39,11 +49,10 @@ def searched(
         {"member": 0, "epoch": epoch, "quantity": "accuracy", "layer": 0, "value": value}
         for epoch, value in ((1, 0.99), (2, accuracy))
     ]
-    return earlier.table(settings, rows, [False]).assign(part="narrow")
+    return Part("", stage, networks.table(settings, rows, [False]))
 
 
-@pytest.fixture
-def found() -> pd.DataFrame:
+def found(size: Gains) -> Results:
     """GOOD is best at √2 and BAD at .3; LUCKY only on one seed, at another epoch, or on deciding seeds."""
     accuracies = {
         (GOOD, SQRT2): (0.7, 0.7),
@@ -53,16 +62,17 @@ def found() -> pd.DataFrame:
         (BAD, 0.3): (0.4, 0.4),
         (LUCKY, 0.3): (0.1, 0.1),
     }
-    rows = [
-        searched(triple, 500 + place, value, gain)
+    parts = [
+        trained(triple, 500 + place, value, gain, size.search)
         for (triple, gain), both in accuracies.items()
         for place, value in enumerate(both)
     ]
-    rows += [searched(LUCKY, 0, 0.95, gain) for gain in (0.3, SQRT2)]
-    rows += [
-        searched((0.0, 0.0, 0.0), 500, value, gain, "plain") for gain, value in ((0.3, 0.1), (SQRT2, 0.2))
+    parts += [trained(LUCKY, 0, 0.95, gain, size.decide) for gain in (0.3, SQRT2)]
+    parts += [
+        trained((0.0, 0.0, 0.0), 500, value, gain, size.search, "plain")
+        for gain, value in ((0.3, 0.1), (SQRT2, 0.2))
     ]
-    return pd.concat(rows)
+    return Results(SETTINGS, parts)
 
 
 def test_draws_fill_their_ranges_and_their_laws() -> None:
@@ -91,31 +101,36 @@ def test_draws_have_few_digits_so_that_keys_agree_between_machines() -> None:
         assert all(float(f"{value:.4g}") == value for value in triple)
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_the_search_is_one_trial_of_all_triples_gains_and_seeds(narrow: bool) -> None:
-    name = bias_reg.narrow_search if narrow else bias_reg.search
-    settings = name(SETTINGS, "digits", 3, 2).settings
-    named = settings.networks if narrow else settings
+@both_sizes
+def test_the_search_is_one_trial_of_all_triples_gains_and_seeds(tuning: BiasTriples) -> None:
+    call = tuning.search(SETTINGS, "digits")
+    narrow = tuning is NARROW_TRIPLES
+    named = call.settings.networks if narrow else call.settings
     members = set(zip(named.means, named.sigmas, named.strengths, named.gains, named.seeds, strict=True))
     assert len(named.seeds) == len(members) == 3 * 2 * 2
     assert {member[:3] for member in members} == set(bias_reg.triples(0, 3))
     assert set(named.seeds) == {500, 501}
-    assert named.training.epochs == SETTINGS.search_epochs
+    assert named.training.epochs == (9 if narrow else SETTINGS.search_epochs)
     assert named.training.width == (SETTINGS.narrow if narrow else SETTINGS.width)
+    assert call.stage == tuning.size.search
     if narrow:
-        assert (settings.part, settings.at) == ("narrow", ())
+        assert (call.settings.part, call.settings.at) == ("narrow", ())
 
 
-def test_the_best_triple_has_the_best_mean_over_search_seeds_at_its_gain(found: pd.DataFrame) -> None:
-    assert bias_reg.best_triple(found, "digits", SQRT2) == GOOD
-    assert bias_reg.best_triple(found, "digits", 0.3) == BAD
+def as_fields(triple: bias_reg.Triple) -> dict[str, float]:
+    return dict(zip(("mean", "sigma", "strength"), triple, strict=True))
 
 
-def test_deciding_runs_have_the_best_triple_of_each_gain(found: pd.DataFrame) -> None:
-    plain, biased, normalised = (
-        call.settings
-        for call in bias_reg.decide(SETTINGS, found, "digits", ("plain", "bias-reg", "bias-reg-bn"))
-    )
+@both_sizes
+def test_the_best_triple_has_the_best_mean_over_search_seeds_at_its_gain(tuning: BiasTriples) -> None:
+    results = found(tuning.size)
+    assert tuning.best(results, "digits", SQRT2) == as_fields(GOOD)
+    assert tuning.best(results, "digits", 0.3) == as_fields(BAD)
+
+
+def test_deciding_runs_have_the_best_triple_of_each_gain() -> None:
+    calls = bias_reg.experiment(PLAIN, BIAS_REG, WITH_BN).decide(found(WIDE))
+    plain, biased, normalised = (call.settings for call in calls if call.stage == "decide")
     assert (plain.sigmas, plain.strengths, plain.means) == ((), (), ())
     for named in (biased, normalised):
         assert named.seeds == plain.seeds == (0, 1, 2, 3, 4) * 2
@@ -125,25 +140,27 @@ def test_deciding_runs_have_the_best_triple_of_each_gain(found: pd.DataFrame) ->
     assert biased.norms_at == (0, 1, 2)
 
 
-def narrow_sizes(found: pd.DataFrame) -> dict[float, int]:
-    return Counter(bias_reg.narrow_runs(SETTINGS, found, "digits").settings.networks.gains)
+def narrow_sizes(results: Results) -> dict[float, int]:
+    return Counter(bias_reg.narrow_bias_runs(results, "digits").settings.networks.gains)
 
 
-def test_narrow_runs_are_most_at_the_best_gain_and_measured(found: pd.DataFrame) -> None:
-    assert narrow_sizes(found) == {0.3: 2, SQRT2: 4}
-    measured = bias_reg.narrow_runs(SETTINGS, found, "digits").settings
+def test_narrow_runs_are_most_at_the_best_gain_and_measured() -> None:
+    results = found(NARROW)
+    assert narrow_sizes(results) == {0.3: 2, SQRT2: 4}
+    measured = bias_reg.narrow_bias_runs(results, "digits").settings
     named = measured.networks
     assert list(zip(named.means, named.sigmas, named.strengths, strict=True)) == [BAD] * 2 + [GOOD] * 4
     assert named.training == SETTINGS.narrow_training
     assert (measured.at, measured.exact) == (SETTINGS.at, SETTINGS.samples)
 
 
-def test_plain_networks_best_gain_has_as_many_runs(found: pd.DataFrame) -> None:
-    better = searched((0.0, 0.0, 0.0), 501, 0.9, 0.3, "plain")
-    assert narrow_sizes(pd.concat([found, better])) == {0.3: 4, SQRT2: 4}
+def test_plain_networks_best_gain_has_as_many_runs() -> None:
+    better = trained((0.0, 0.0, 0.0), 501, 0.9, 0.3, NARROW.search, "plain")
+    assert narrow_sizes(found(NARROW).and_then([better])) == {0.3: 4, SQRT2: 4}
 
 
-def test_wide_searches_do_not_choose_for_narrow_networks(found: pd.DataFrame) -> None:
-    wide = pd.concat(searched(LUCKY, 500, 1.0, gain).assign(part="wide") for gain in SETTINGS.gains)
-    both = networks.joined([found, wide])
-    assert bias_reg.narrow_runs(SETTINGS, both, "digits") == bias_reg.narrow_runs(SETTINGS, found, "digits")
+def test_wide_searches_do_not_choose_for_narrow_networks() -> None:
+    results = found(NARROW)
+    wide = [trained(LUCKY, 500, 1.0, gain, WIDE.search) for gain in SETTINGS.gains]
+    runs = bias_reg.narrow_bias_runs(results, "digits")
+    assert bias_reg.narrow_bias_runs(results.and_then(wide), "digits") == runs

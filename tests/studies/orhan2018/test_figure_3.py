@@ -11,20 +11,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import networks as earlier
+from skiplab.experiments import measured_networks, networks
+from skiplab.experiments.gains import WIDE, Gains, deciding_call
+from skiplab.experiments.narrow_networks import NARROW
 from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.figures.style import new_figure
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7
 from skiplab.studies.orhan2018 import figure_3, figure_s1
-from skiplab.studies.orhan2018.spectra_over_training import Settings, accuracy_runs
+from skiplab.studies.orhan2018.spectra_over_training import Settings
 from skiplab.studies.orhan2018.spectra_panels import limits_panel, panels, spectrum_panel
 
+SMOKE = figure_3.STUDY.settings["smoke"]
 SETTINGS = dataclasses.replace(
-    figure_3.SMOKE,
+    SMOKE,
     runs=6,
     gains=(0.3, SQRT2),
     narrow_runs=6,
@@ -52,9 +55,9 @@ THE_OTHER_WAY_ROUND: Numbers = {
 
 
 def together(
-    model: str, seeds: Sequence[int], gain: float, numbers: tuple[float, float, float], part: str
-) -> pd.DataFrame:
-    """The table of some networks: accuracy rises over four epochs, fractions are measured at two of them."""
+    model: str, seeds: Sequence[int], gain: float, numbers: tuple[float, float, float], stage: str
+) -> Part:
+    """Some networks: accuracy rises over four epochs, fractions of narrow ones are measured at two of them."""
     rows: list[dict[str, Any]] = []
     for member, seed in enumerate(seeds):
         accuracy, *fractions = (number + (seed % 500) / 1000 for number in numbers)
@@ -63,63 +66,68 @@ def together(
             common | {"epoch": epoch, "quantity": "accuracy", "value": accuracy - (4 - epoch) / 100}
             for epoch in range(1, 5)
         ]
-        if part == "narrow" and seed < 500:
+        if stage == NARROW.decide:
             rows += [
                 common | {"epoch": epoch, "quantity": quantity, "value": value}
                 for epoch in SETTINGS.at
                 for quantity, value in zip(("degenerate", "negative"), fractions, strict=True)
             ]
-    training = Training(epochs=4, width=len(part))
+    training = Training(epochs=4, width=len(stage))
     settings = Networks("digits", model, tuple(seeds), (gain,) * len(seeds), training)
-    return earlier.table(settings, rows, [False] * len(seeds)).assign(part=part)
+    return Part("", stage, networks.table(settings, rows, [False] * len(seeds)))
 
 
-def tables(numbers: Numbers, best: float = 0.3) -> pd.DataFrame:
-    """Wide and narrow networks at two gains; at the one that is not best all numbers are .1 lower."""
-    frames = []
-    for model, part, gain in product(numbers, ("wide", "narrow"), SETTINGS.gains):
-        seeds = [*range(6 if gain == best or part == "wide" else 5), 500]
-        accuracy, degenerate, negative = (mean - (gain != best) / 10 for mean in numbers[model])
-        frames.append(together(model, seeds, gain, (accuracy, degenerate, negative), part))
-    return pd.concat(frames, ignore_index=True)
+def found(numbers: Numbers, *, narrower: float = 0.0, of: str = "", settings: Any = SETTINGS) -> Results:
+    """Wide and narrow networks at two gains; at √2, which is not best, all numbers are .1 lower.
+
+    ``narrower`` is how much more accurate the narrow networks ``of`` a model are than its wide ones.
+    """
+    parts = []
+    for model, size, gain in product(numbers, (WIDE, NARROW), SETTINGS.gains):
+        accuracy, degenerate, negative = (mean - (gain != 0.3) / 10 for mean in numbers[model])
+        accuracy += narrower * (size is NARROW and model == of)
+        runs = 6 if gain == 0.3 or size is WIDE else 5
+        for stage, seeds in ((size.search, [500]), (size.decide, range(runs))):
+            parts.append(together(model, seeds, gain, (accuracy, degenerate, negative), stage))
+    return Results(settings, parts)
 
 
-def listed(model: str, values: list[float]) -> pd.DataFrame:
+def listed(model: str, values: list[float]) -> Part:
     """The eigenvalues of one network, as its trial lists them."""
     settings = Networks("digits", model, (0,), (0.3,), Training(epochs=3))
     rows = [
         {"member": 0, "epoch": 3, "quantity": "eigenvalue", "layer": rank, "value": value}
         for rank, value in enumerate(values)
     ]
-    return earlier.table(settings, rows, [False]).assign(part="spectrum")
+    return Part("", "spectrum", networks.table(settings, rows, [False]))
 
 
 @both_studies
 def test_every_claim_holds_where_the_paper_is_right(study: Study) -> None:
-    rows = judge(study, tables(AS_THE_PAPER_SAYS), SETTINGS, "quick")
+    rows = judge(study, found(AS_THE_PAPER_SAYS), "quick")
     assert {row.verdict for row in rows if row.headline} == {"holds"}
-    found = {(row.claim, row.condition): row for row in rows if row.headline}
-    assert {claim for claim, _ in found} == {claim.id for claim in study.claims}
+    headlines = {(row.claim, row.condition): row for row in rows if row.headline}
+    assert {claim for claim, _ in headlines} == {claim.id for claim in study.claims}
     for epoch in SETTINGS.at:
         condition = f"epoch {epoch}, digits, best gains (0.3)"
-        row = found["plain-more-degenerate-than-residual", condition]
+        row = headlines["plain-more-degenerate-than-residual", condition]
         assert (row.statistic, row.runs) == (pytest.approx(0.2, abs=1e-6), 6)
-        row = found["residual-more-negative-than-plain", condition]
+        row = headlines["residual-more-negative-than-plain", condition]
         assert row.statistic == pytest.approx(0.1, abs=1e-6)
-    row = found["residual-beats-plain", "digits, best gains (0.3)"]
+    row = headlines["residual-beats-plain", "digits, best gains (0.3)"]
     assert row.statistic == pytest.approx(0.4, abs=1e-6)
 
 
 @both_studies
 def test_every_claim_falls_where_the_paper_is_wrong(study: Study) -> None:
-    rows = judge(study, tables(THE_OTHER_WAY_ROUND), SETTINGS, "quick")
+    rows = judge(study, found(THE_OTHER_WAY_ROUND), "quick")
     assert {row.verdict for row in rows} == {"contradicted"}
 
 
 def test_a_point_decides_whether_hyper_residual_is_worse() -> None:
     worse = {**AS_THE_PAPER_SAYS, "hyper-residual": (0.78, 0.2, 0.4)}
     for numbers, verdict in ((AS_THE_PAPER_SAYS, "holds"), (worse, "contradicted")):
-        rows = judge(figure_3.STUDY, tables(numbers), SETTINGS, "quick")
+        rows = judge(figure_3.STUDY, found(numbers), "quick")
         (row,) = [
             row for row in rows if row.claim == "hyper-residual-not-worse-than-residual" and row.headline
         ]
@@ -127,7 +135,7 @@ def test_a_point_decides_whether_hyper_residual_is_worse() -> None:
 
 
 def test_other_gains_and_narrow_accuracies_are_further_rows() -> None:
-    rows = judge(figure_s1.STUDY, tables(AS_THE_PAPER_SAYS), SETTINGS, "quick")
+    rows = judge(figure_s1.STUDY, found(AS_THE_PAPER_SAYS), "quick")
     further = {(row.claim, row.condition): row.runs for row in rows if not row.headline}
     spectra = {
         (claim, f"epoch {epoch}, digits, gain {gain}"): runs
@@ -143,37 +151,33 @@ def test_other_gains_and_narrow_accuracies_are_further_rows() -> None:
 
 
 def test_accuracies_and_fractions_come_from_different_networks() -> None:
-    frame = tables(AS_THE_PAPER_SAYS)
     # With the narrow ones' accuracies the other way round, only the further row changes.
-    narrow = (frame["part"] == "narrow") & (frame["quantity"] == "accuracy") & (frame["model"] == "plain")
-    frame.loc[narrow, "value"] += 0.5
-    rows = judge(figure_s1.STUDY, frame, SETTINGS, "quick")
+    rows = judge(figure_s1.STUDY, found(AS_THE_PAPER_SAYS, narrower=0.5, of="plain"), "quick")
     fallen = {row.condition for row in rows if row.verdict == "contradicted"}
     assert fallen == {"3×4 networks, digits, best gains (0.3)"}
 
 
-def found_by_search(gains: Mapping[str, float]) -> pd.DataFrame:
-    """What the search leaves: each part and model with its best gain."""
-    numbers = (0.5, 0.0, 0.0)
-    return pd.concat(
-        together(model, [500], gain, numbers if gain == gains[part] else (0.1, 0.0, 0.0), part)
-        for part in ("wide", "narrow")
+def searched(best: Mapping[Gains, float], settings: Settings) -> Results:
+    """What the searches leave: for each size the best gain of all models."""
+    parts = [
+        together(model.name, [500], gain, (0.5 if gain == of_size else 0.1, 0.0, 0.0), size.search)
+        for size, of_size in best.items()
         for model in MODELS
         for gain in SETTINGS.gains
-    )
+    ]
+    return Results(settings, parts)
 
 
-def test_the_second_stage_takes_each_parts_own_best_gain() -> None:
+def test_the_second_stage_takes_each_sizes_own_best_gain() -> None:
     settings = dataclasses.replace(SETTINGS, other_runs=0)
-    found = found_by_search({"wide": SQRT2, "narrow": 0.3})
-    calls = figure_3.THREE.decide(settings, [found])
-    measured = [call.settings for call in calls if call.trial is networks.train_and_measure]
+    calls = figure_3.THREE.decide(searched({WIDE: SQRT2, NARROW: 0.3}, settings))
+    measured = [call.settings for call in calls if call.trial is measured_networks.train_and_measure]
     by_part = {
         part: [one for one in measured if one.part == part] for part in ("narrow", "limits", "spectrum")
     }
     assert len(measured) == len(MODELS) * len(by_part)
     for part, gain in (("narrow", 0.3), ("limits", SQRT2), ("spectrum", 0.3)):
-        assert [one.networks.model for one in by_part[part]] == list(MODELS)
+        assert [one.networks.model for one in by_part[part]] == [model.name for model in MODELS]
         assert {one.networks.gains for one in by_part[part]} == {
             (gain,) * len(by_part[part][0].networks.seeds)
         }
@@ -191,26 +195,39 @@ def test_the_second_stage_takes_each_parts_own_best_gain() -> None:
 def test_with_runs_as_there_plain_and_residual_are_the_earlier_papers() -> None:
     settings = dataclasses.replace(figure_3.STUDY.settings["paper"], runs=20)
     theirs = dataclasses.replace(figure_7.STUDY.settings["paper"], data=settings.data)
-    shared = set(figure_7.search(theirs, [])) & set(figure_3.THREE.search(settings, []))
+    ours = figure_3.THREE.search(Results(settings))
+    shared = set(figure_7.EXPERIMENT.search(Results(theirs))) & set(ours)
     assert {call.settings.model for call in shared} == {"plain", "residual"}
-    biased = earlier.table(
-        Networks("cifar100-coarse", "bias-symm-break", (500, 501), (0.3, 0.3), Training(), sigmas=(0.0, 0.1)),
-        [{"member": one, "epoch": 1, "quantity": "accuracy", "layer": 0, "value": 0.5} for one in (0, 1)],
-        [False, False],
-    )
-    there = figure_7.decide(theirs, [pd.concat(biased.assign(gain=gain) for gain in settings.gains)])
-    for model in ("plain", "residual"):
-        assert accuracy_runs(settings, "cifar100-coarse", model) in there
+    values = {size: dict.fromkeys(settings.gains, 0.5) for size in (WIDE, NARROW)}
+    tables = [
+        Part("", size.search, named_table("cifar100-coarse", model.name, by_gain))
+        for size, by_gain in values.items()
+        for model in MODELS
+    ]
+    decided = figure_3.THREE.decide(Results(settings, tables))
+    for model in figure_s1.TWO.models:
+        members = figure_7.EXPERIMENT.members(Results(theirs), "cifar100-coarse", model, range(20))
+        assert deciding_call(theirs, "cifar100-coarse", model, members) in decided
+
+
+def named_table(data: str, model: str, accuracy: Mapping[float, float]) -> pd.DataFrame:
+    """The table of one search run per gain."""
+    gains = tuple(accuracy)
+    rows = [
+        {"member": member, "epoch": 1, "quantity": "accuracy", "layer": 0, "value": value}
+        for member, value in enumerate(accuracy.values())
+    ]
+    named = Networks(data, model, (500,) * len(gains), gains, Training())
+    return networks.table(named, rows, [False] * len(gains))
 
 
 def test_the_listed_network_is_the_first_of_the_narrow_ones() -> None:
-    settings = dataclasses.replace(figure_3.SMOKE, epochs=3, at=(0, 2), spectrum_at=2)
-    found = found_by_search({"wide": SQRT2, "narrow": SQRT2})
-    calls = figure_s1.TWO.decide(settings, [found])
+    settings = dataclasses.replace(SMOKE, epochs=3, at=(0, 2), spectrum_at=2)
+    calls = figure_s1.TWO.decide(searched({WIDE: SQRT2, NARROW: SQRT2}, settings))
     ran = {
         call.settings.part: call.trial.function(call.settings, Bench())
         for call in calls
-        if call.trial is networks.train_and_measure
+        if call.trial is measured_networks.train_and_measure
         and call.settings.part in ("narrow", "spectrum")
         and call.settings.networks.model == "residual"
     }
@@ -231,24 +248,23 @@ def test_a_shorter_training_shows_its_last_epoch() -> None:
     assert Settings(epochs=1).shown_epoch == 1
 
 
-def drawn(frame: pd.DataFrame, settings: Settings) -> Any:
-    figure = panels(frame, settings, MODELS)
+def drawn(results: Results) -> Any:
+    figure = panels(results, MODELS)
     figure.draw_without_rendering()
     return figure
 
 
 def test_the_figure_has_the_papers_panels_and_limits_where_they_were_measured() -> None:
-    frame = pd.concat(
-        [tables(AS_THE_PAPER_SAYS), *(listed(model, [-2.0, -0.1, 0.0, 1e-4, 5.0, 70.0]) for model in MODELS)]
-    )
-    four = drawn(frame, SETTINGS).axes
+    spectra = [listed(model.name, [-2.0, -0.1, 0.0, 1e-4, 5.0, 70.0]) for model in MODELS]
+    results = found(AS_THE_PAPER_SAYS).and_then(spectra)
+    four = drawn(results).axes
     assert len(four) == 4
     means = [line.get_ydata()[-1] for line in four[1].get_lines()]
     assert means == pytest.approx([0.6025, 0.4025, 0.2025], abs=1e-6)
     assert "6 eigenvalues" in four[1].get_title("left")
-    limits = pd.concat(
-        earlier.table(
-            Networks("digits", model, (0, 1), (0.3, 0.3), Training()),
+    limits = [
+        networks.table(
+            Networks("digits", model.name, (0, 1), (0.3, 0.3), Training()),
             [
                 {"member": member, "epoch": epoch, "quantity": quantity, "layer": 0, "value": value}
                 for member in (0, 1)
@@ -263,10 +279,10 @@ def test_the_figure_has_the_papers_panels_and_limits_where_they_were_measured() 
                 if quantity != "lanczos_resolved" or fraction == "negative"
             ],
             [False, False],
-        ).assign(part="limits")
+        )
         for model in MODELS
-    )
-    six = drawn(pd.concat([frame, limits]), SETTINGS).axes
+    ]
+    six = drawn(results.and_then([Part("", "limits", table) for table in limits])).axes
     assert len(six) == 6
     bars = six[4].patches
     assert len(bars) == len(MODELS) * len(SETTINGS.at)
@@ -290,6 +306,6 @@ def test_bins_of_the_spectrum_end_at_the_threshold_and_miss_nothing() -> None:
 
 def test_a_model_without_limits_leaves_a_gap() -> None:
     _, axes = new_figure()
-    empty = tables({"plain": (0.4, 0.6, 0.2)}).iloc[:0]
+    empty = found({"plain": (0.4, 0.6, 0.2)}).frame.iloc[:0]
     limits_panel(axes[0, 0], {"plain": empty, "residual": empty}, "degenerate")
     assert "0 of 0 unresolved" in axes[0, 0].texts[0].get_text()

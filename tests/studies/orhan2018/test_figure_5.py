@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import networks as earlier
-from skiplab.experiments import old_gains as searches
+from skiplab.experiments import measured_networks, networks
+from skiplab.experiments.gains import WIDE, deciding_call
+from skiplab.experiments.narrow_networks import NARROW
 from skiplab.experiments.networks import SQRT2, Networks, Training
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.store import published, read_json
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7
 from skiplab.studies.orhan2018 import figure_3, figure_5, figure_6
 
 SETTINGS = dataclasses.replace(
-    figure_5.SMOKE, runs=6, gains=(1.0,), narrow_runs=6, at=(0, 1, 3), epochs=2, search_epochs=2
+    figure_5.STUDY.settings["smoke"],
+    runs=6,
+    gains=(1.0,),
+    narrow_runs=6,
+    at=(0, 1, 3),
+    epochs=2,
+    search_epochs=2,
 )
+FREE = {model.name for model in figure_5.FREE}
 TRIPLE = (0.25, 0.1, 0.01)
 
 
 def made(
     model: str,
     accuracy: dict[tuple[int, float], float],
+    stage: str,
     *,
-    part: str = "wide",
     degenerate: Sequence[float] = (),
     name: str = "digits",
-) -> pd.DataFrame:
-    """The table of one model's networks from accuracies by (seed, gain); fractions by epoch rise with accuracy."""
+) -> Part:
+    """One model's networks from accuracies by (seed, gain); fractions by epoch rise with accuracy."""
     seeds, gains = zip(*accuracy, strict=True)
     settings = Networks(name, model, seeds, gains, Training())
     if model.startswith("bias-reg"):
@@ -50,18 +57,18 @@ def made(
             common | {"epoch": epoch, "quantity": "degenerate", "value": fraction + value - least}
             for epoch, fraction in zip(SETTINGS.at, degenerate, strict=False)
         ]
-    frame = earlier.table(settings, rows, [False] * len(seeds))
-    return frame if part == "wide" else frame.assign(part=part)
+    return Part("", stage, networks.table(settings, rows, [False] * len(seeds)))
 
 
-def study_table(accuracy: dict[str, float], degenerate: dict[str, tuple[float, ...]]) -> pd.DataFrame:
-    """The study's table with small differences between runs; narrow accuracies are the other way round."""
-    rows = []
+def found(accuracy: Mapping[str, float], degenerate: Mapping[str, Sequence[float]]) -> Results:
+    """Results with small differences between runs; narrow accuracies are the other way round."""
+    parts = []
     for model, mean in accuracy.items():
-        for part, middle in (("wide", mean), ("narrow", 1 - mean)):
-            values = {(seed, 1.0): middle + (seed % 500) / 1000 for seed in (*range(6), 500)}
-            rows.append(made(model, values, part=part, degenerate=degenerate[model]))
-    return figure_5.table(SETTINGS, rows)
+        for size, middle in ((WIDE, mean), (NARROW, 1 - mean)):
+            for stage, seeds in ((size.search, [500]), (size.decide, range(6))):
+                values = {(seed, 1.0): middle + (seed % 500) / 1000 for seed in seeds}
+                parts.append(made(model, values, stage, degenerate=degenerate[model]))
+    return Results(SETTINGS, parts)
 
 
 PAPER = (
@@ -71,12 +78,12 @@ PAPER = (
 
 
 def test_claims_hold_where_the_paper_is_right() -> None:
-    rows = judge(figure_5.STUDY, study_table(*PAPER), SETTINGS, "quick")
+    rows = judge(figure_5.STUDY, found(*PAPER), "quick")
     assert {row.verdict for row in rows if row.headline} == {"holds"}
-    found = {(row.claim, row.condition): row for row in rows}
-    row = found["bias-reg-beats-plain", "digits, best gains (1)"]
+    by_name = {(row.claim, row.condition): row for row in rows}
+    row = by_name["bias-reg-beats-plain", "digits, best gains (1)"]
     assert row.statistic == pytest.approx(0.2, abs=1e-6)
-    row = found["bias-reg-less-degenerate", "epoch 3, digits, best gains (1)"]
+    row = by_name["bias-reg-less-degenerate", "epoch 3, digits, best gains (1)"]
     assert row.statistic == pytest.approx(0.1, abs=1e-6)
     assert row.means == pytest.approx((0.5025, 0.4025), abs=1e-6)
 
@@ -84,14 +91,14 @@ def test_claims_hold_where_the_paper_is_right() -> None:
 def test_claims_fall_where_the_paper_is_wrong() -> None:
     accuracy = {"plain": 0.6, "residual": 0.9, "bias-reg": 0.4}
     degenerate = {"plain": (0.6, 0.5, 0.4), "residual": (0.6, 0.3, 0.2), "bias-reg": (0.6, 0.6, 0.5)}
-    rows = judge(figure_5.STUDY, study_table(accuracy, degenerate), SETTINGS, "quick")
+    rows = judge(figure_5.STUDY, found(accuracy, degenerate), "quick")
     assert {row.verdict for row in rows if row.headline} == {"contradicted"}
 
 
 def test_untrained_networks_are_further_rows() -> None:
     rows = [
         row
-        for row in judge(figure_5.STUDY, study_table(*PAPER), SETTINGS, "quick")
+        for row in judge(figure_5.STUDY, found(*PAPER), "quick")
         if row.claim == "bias-reg-less-degenerate"
     ]
     assert {row.condition.split(",")[0] for row in rows if row.headline} == {"epoch 1", "epoch 3"}
@@ -100,28 +107,27 @@ def test_untrained_networks_are_further_rows() -> None:
     assert all(row.statistic == 0 and row.verdict == "undecided" for row in untrained)
 
 
-def stage_tables(settings: figure_5.Settings, sets: tuple[str, ...]) -> pd.DataFrame:
+def searched(settings: Any, sets: tuple[str, ...]) -> Results:
     """What the searches could have left: every model best at √2, wide and narrow."""
     values = {(500, gain): 0.9 if gain == SQRT2 else 0.1 for gain in settings.gains}
-    models = (*figure_5.MODELS, "hyper-residual")
-    grid = product(sets, models, ("wide", "narrow"))
-    return pd.concat([made(model, values, part=part, name=name) for name, model, part in grid])
+    models = [*(model.name for model in figure_5.MODELS), "hyper-residual"]
+    grid = product(sets, models, (WIDE, NARROW))
+    return Results(settings, [made(model, values, size.search, name=name) for name, model, size in grid])
 
 
-def keys(calls: list[Any]) -> set[Any]:
-    return {dataclasses.replace(call, label="") for call in calls}
+def stages(study: Any, settings: Any, sets: tuple[str, ...]) -> list[set[Any]]:
+    """What each stage names; whatever the searches are asked, they find the same."""
+    before, after = study.stages
+    return [set(before(Results(settings))), set(after(searched(settings, sets)))]
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
 def test_plain_and_residual_runs_are_figure_3s(scale: str) -> None:
     """On CIFAR-100 every trial of plain and residual nets, wide or narrow, is one that figure 3 names."""
     ours, theirs = figure_5.STUDY.settings[scale], figure_3.STUDY.settings[scale]
-    found = stage_tables(ours, ours.data)
-    for number in (0, 1):
-        before = [found][:number]
-        named = keys(figure_5.STUDY.stages[number](ours, before))
-        same = keys(figure_3.STUDY.stages[number](theirs, before))
-        shared = {call for call in named if call in same}
+    both = (stages(figure_5.STUDY, ours, ours.data), stages(figure_3.STUDY, theirs, ours.data))
+    for named, same in zip(*both, strict=True):
+        shared = named & same
         for call in named - shared:
             wide = getattr(call.settings, "networks", call.settings)
             assert wide.model == "bias-reg" or wide.data == "cifar10"
@@ -133,24 +139,18 @@ def test_plain_and_residual_runs_are_figure_3s(scale: str) -> None:
 def test_plain_and_residual_runs_are_the_earlier_papers(scale: str) -> None:
     theirs = figure_7.STUDY.settings[scale]
     ours = dataclasses.replace(figure_5.STUDY.settings[scale], runs=theirs.runs)
-    wide = [call for call in figure_5.search(ours, []) if call.trial is earlier.train]
-    free = keys([call for call in wide if call.settings.model in figure_5.FREE])
-    assert len(free) == 4
-    assert free <= keys(figure_7.search(theirs, []))
-    calls = keys(figure_5.decide(ours, [stage_tables(ours, ours.data)]))
-    decided = {call for call in calls if call.trial is earlier.train and call.settings.model in figure_5.FREE}
-    named = {
-        earlier.call(
-            theirs.training,
-            name,
-            model,
-            figure_7.members(theirs, pd.DataFrame(), name, model, earlier.final_seeds(0, theirs.runs)),
-            norms_at=theirs.norms_at,
-        )
+    search, decide = (
+        {call for call in calls if call.trial is networks.train and call.settings.model in FREE}
+        for calls in stages(figure_5.STUDY, ours, ours.data)
+    )
+    assert len(search) == 4
+    assert search <= set(figure_7.EXPERIMENT.search(Results(theirs)))
+    seeds = networks.final_seeds(0, theirs.runs)
+    assert decide == {
+        deciding_call(theirs, name, model, figure_7.EXPERIMENT.members(Results(theirs), name, model, seeds))
         for name in theirs.data
         for model in figure_5.FREE
     }
-    assert decided == keys(list(named))
 
 
 def test_with_twenty_runs_plain_and_residual_nets_are_published() -> None:
@@ -158,8 +158,8 @@ def test_with_twenty_runs_plain_and_residual_nets_are_published() -> None:
     store = published()
     record = read_json(store.root / "studies/orhan2017/figure-7/paper/run.json")
     settings = dataclasses.replace(figure_5.STUDY.settings["paper"], runs=20)
-    calls = figure_5.search(settings, []) + figure_5.decide(settings, [stage_tables(settings, settings.data)])
-    free = [call for call in calls if call.trial is earlier.train and call.settings.model in figure_5.FREE]
+    calls = set().union(*stages(figure_5.STUDY, settings, settings.data))
+    free = [call for call in calls if call.trial is networks.train and call.settings.model in FREE]
     assert len(free) == 8
     assert all(store.has(call.key(record["provenance"]["data"].__getitem__)) for call in free)
 
@@ -167,25 +167,24 @@ def test_with_twenty_runs_plain_and_residual_nets_are_published() -> None:
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
 def test_figure_6_shares_the_networks_of_the_last_set(scale: str) -> None:
     ours, theirs = figure_5.STUDY.settings[scale], figure_6.STUDY.settings[scale]
-    assert theirs.data == ours.with_spectra.data
-    found = stage_tables(ours, ours.data)
-    for number in (0, 1):
-        before = [found][:number]
-        six = keys(figure_6.STUDY.stages[number](theirs, before))
-        five = keys(figure_5.STUDY.stages[number](ours, before))
-        assert {call.settings.model for call in six - five} == (set() if number == 0 else {"bias-reg-bn"})
+    assert theirs.data == (ours.with_spectra,)
+    five, six = (
+        stages(study, study.settings[scale], ours.data) for study in (figure_5.STUDY, figure_6.STUDY)
+    )
+    assert six[0] <= five[0]
+    assert {call.settings.model for call in six[1] - five[1]} == {"bias-reg-bn"}
 
 
 def test_spectra_are_of_the_last_set_alone() -> None:
-    settings = dataclasses.replace(figure_5.QUICK, data=("cifar10", "digits"))
-    calls = figure_5.search(settings, []) + figure_5.decide(settings, [stage_tables(settings, settings.data)])
-    narrow = {call.settings.data for call in calls if call.trial is networks.train_and_measure}
+    settings = dataclasses.replace(figure_5.STUDY.settings["quick"], data=("cifar10", "digits"))
+    calls = set().union(*stages(figure_5.STUDY, settings, settings.data))
+    narrow = {call.settings.data for call in calls if call.trial is measured_networks.train_and_measure}
     assert narrow == {"digits"}
-    assert {call.settings.data for call in calls if call.trial is earlier.train} == {"cifar10", "digits"}
+    assert {call.settings.data for call in calls if call.trial is networks.train} == {"cifar10", "digits"}
 
 
 def test_the_figure_shows_every_model_and_states_the_samples() -> None:
-    drawn = figure_5.figure(study_table(*PAPER), SETTINGS)
+    drawn = figure_5.figure(found(*PAPER))
     first, spectra, _, last = drawn.axes
     assert [text.get_text() for text in first.get_legend().get_texts()] == ["Plain", "Residual", "BiasReg"]
     assert spectra.get_title(loc="left") == "3 × 4 units, 40 samples"
@@ -194,10 +193,8 @@ def test_the_figure_shows_every_model_and_states_the_samples() -> None:
     assert heights == pytest.approx([0.5025, 0.2025, 0.4025], abs=1e-6)
 
 
-def test_best_gains_come_from_the_part_they_are_for() -> None:
-    frame = study_table(*PAPER)
-    other = made("plain", {(seed, 0.3): 1.0 for seed in (500, 0)}, part="narrow")
-    frame = networks.joined([frame, other])
-    assert searches.best_gain(networks.part(frame, "narrow"), "digits", "plain") == 0.3
-    (row, *_) = figure_5.better(frame, SETTINGS)
+def test_best_gains_come_from_the_size_they_are_for() -> None:
+    results = found(*PAPER).and_then([made("plain", {(500, 0.3): 1.0}, NARROW.search)])
+    assert NARROW.best_gain(results, "digits", figure_5.PLAIN) == 0.3
+    row = next(iter(figure_5.STUDY.claims[0].evidence(results)))
     assert row.condition == "digits, best gains (1)"

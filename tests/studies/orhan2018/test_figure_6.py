@@ -11,12 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skiplab.experiments import networks as earlier
+from skiplab.experiments import networks
 from skiplab.experiments.networks import Networks, Training
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2018 import figure_6
+from skiplab.studies.orhan2018.bias_reg import WITH_BN
+from skiplab.studies.orhan2018.figure_6.evidence import alike, epochs_with_norms, norms_apart
+from skiplab.studies.orhan2018.figure_6.study import EXPERIMENT
 
-SETTINGS = dataclasses.replace(figure_6.SMOKE, runs=6, gains=(1.0,), depth=5)
+SETTINGS = dataclasses.replace(figure_6.STUDY.settings["smoke"], runs=6, gains=(1.0,), depth=5)
 TRIPLE = (0.25, 0.1, 0.01)
 
 
@@ -42,21 +46,23 @@ def made(
         for epoch, values in enumerate(epochs)
         for layer, value in enumerate(values)
     ]
-    return earlier.table(settings, rows, [False] * len(seeds))
+    return networks.table(settings, rows, [False] * len(seeds))
 
 
-def study_table(residual_slope: float, factor: float, with_bn: float) -> pd.DataFrame:
+def found(residual_slope: float, factor: float, with_bn: float, epochs: Sequence[int] = (0, 1, 2)) -> Results:
     """Plain nets decay; BiasReg's norms are theirs times a factor, which doubles at each later epoch."""
     accuracy = {"plain": 0.4, "residual": 0.9, "bias-reg": 0.6, "bias-reg-bn": with_bn}
-    seeds = (*range(6), 500)
-    more = [(seed % 500) / 1000 for seed in seeds]
-    rows = []
+    more = [seed / 1000 for seed in range(6)]
+    parts = []
     for model, mean in accuracy.items():
         slope = residual_slope if model == "residual" else 1.0
         times = [factor * 2**epoch if model == "bias-reg" else 1.0 for epoch in range(3)]
         norms = [[np.exp((slope + each) * np.arange(5)) * time for time in times] for each in more]
-        rows.append(made(model, seeds, [mean + each / 10 for each in more], norms))
-    return pd.concat(rows, ignore_index=True)
+        table = made(model, range(6), [mean + each / 10 for each in more], norms)
+        measured = (table["quantity"] != "gradient_norm") | table["epoch"].isin(epochs)
+        parts.append(Part("", "search", made(model, [500], [mean])))
+        parts.append(Part("", "decide", table[measured]))
+    return Results(SETTINGS, parts)
 
 
 @pytest.mark.parametrize(
@@ -66,18 +72,18 @@ def study_table(residual_slope: float, factor: float, with_bn: float) -> pd.Data
 def test_claims_follow_norms_and_accuracies(
     slope: float, factor: float, with_bn: float, verdict: str
 ) -> None:
-    rows = judge(figure_6.STUDY, study_table(slope, factor, with_bn), SETTINGS, "quick")
-    found = {row.claim: row for row in rows if row.headline}
-    assert {claim: row.verdict for claim, row in found.items()} == {
+    rows = judge(figure_6.STUDY, found(slope, factor, with_bn), "quick")
+    headlines = {row.claim: row for row in rows if row.headline}
+    assert {claim: row.verdict for claim, row in headlines.items()} == {
         claim.id: verdict for claim in figure_6.STUDY.claims
     }
-    assert found["bias-reg-as-plain"].statistic == pytest.approx(abs(math.log(factor)), abs=1e-6)
+    assert headlines["bias-reg-as-plain"].statistic == pytest.approx(abs(math.log(factor)), abs=1e-6)
     # Slopes times the four steps between five layers; runs add 0 to .005.
-    assert found["residual-flat"].statistic == pytest.approx(4 * (slope + 0.0025), abs=1e-4)
+    assert headlines["residual-flat"].statistic == pytest.approx(4 * (slope + 0.0025), abs=1e-4)
 
 
 def test_later_epochs_are_further_rows() -> None:
-    rows = figure_6.alike(study_table(0.01, 1.0, 0.9), SETTINGS)
+    rows = alike(found(0.01, 1.0, 0.9))
     best = {row.condition: row for row in rows if "best gains" in row.condition}
     assert [row.headline for row in best.values()] == [True, False, False]
     for epoch, row in enumerate(best.values()):
@@ -88,24 +94,21 @@ def test_later_epochs_are_further_rows() -> None:
 def test_differences_of_opposite_signs_do_not_cancel() -> None:
     first = made("bias-reg", [0], [0.5], [[[2.0, 0.5]]])
     second = made("plain", [0], [0.5], [[[1.0, 1.0]]])
-    np.testing.assert_allclose(figure_6.norms_apart(first, second, 0), [math.log(2)], rtol=1e-6)
+    np.testing.assert_allclose(norms_apart(first, second, 0), [math.log(2)], rtol=1e-6)
 
 
 def test_vanished_gradients_are_alike_and_infinite_ones_are_no_number() -> None:
     vanished = [made(model, [0], [0.5], [[[0.0, 1.0]]]) for model in ("bias-reg", "plain")]
-    np.testing.assert_array_equal(figure_6.norms_apart(*vanished, 0), [0.0])
+    np.testing.assert_array_equal(norms_apart(*vanished, 0), [0.0])
     infinite = made("plain", [0], [0.5], [[[math.inf, 1.0]]])
-    assert np.isnan(figure_6.norms_apart(vanished[0], infinite, 0)).all()
+    assert np.isnan(norms_apart(vanished[0], infinite, 0)).all()
 
 
 def test_batch_normalisation_takes_the_triple_found_without_it() -> None:
     other = (-0.5, 0.3, 0.02)
-    found = pd.concat([made("bias-reg", [500], [0.5]), made("bias-reg", [500], [0.7], triple=other)])
-    calls = [
-        call.settings
-        for call in figure_6.decide(SETTINGS, [found])
-        if call.settings.model == figure_6.WITH_BN[0]
-    ]
+    tables = [made("bias-reg", [500], [0.5]), made("bias-reg", [500], [0.7], triple=other)]
+    results = Results(SETTINGS, [Part("", "search", table) for table in tables])
+    calls = [call.settings for call in EXPERIMENT.decide(results) if call.settings.model == WITH_BN.name]
     assert [named.seeds for named in calls] == [tuple(range(6)), (500,)]
     for named in calls:
         assert set(zip(named.means, named.sigmas, named.strengths, strict=True)) == {other}
@@ -113,7 +116,7 @@ def test_batch_normalisation_takes_the_triple_found_without_it() -> None:
 
 
 def test_the_figure_has_norms_at_three_epochs_and_all_accuracies() -> None:
-    drawn = figure_6.figure(study_table(0.01, 1.0, 0.9), SETTINGS)
+    drawn = figure_6.STUDY.figure(found(0.01, 1.0, 0.9))
     titles = [ax.get_title(loc="left") for ax in drawn.axes]
     assert titles[:3] == [f"start of epoch {epoch}" for epoch in (1, 2, 3)]
     shown = [text.get_text() for text in drawn.axes[3].get_legend().get_texts()]
@@ -124,8 +127,7 @@ def test_the_figure_has_norms_at_three_epochs_and_all_accuracies() -> None:
 
 
 def test_a_short_training_has_fewer_epochs_with_norms() -> None:
-    frame = study_table(0.01, 1.0, 0.9)
-    short = frame[~((frame["quantity"] == "gradient_norm") & (frame["epoch"] == 1))]
-    assert figure_6.epochs_with_norms(short) == [0, 2]
-    drawn = figure_6.figure(short, SETTINGS)
+    short = found(0.01, 1.0, 0.9, epochs=(0, 2))
+    assert epochs_with_norms(short) == [0, 2]
+    drawn = figure_6.STUDY.figure(short)
     assert [ax.get_visible() for ax in drawn.axes] == [True, True, False, True, True, True]

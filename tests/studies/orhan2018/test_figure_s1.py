@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skiplab.reproduction.results import Results
 from skiplab.studies.orhan2018 import figure_3, figure_s1
 from skiplab.studies.orhan2018.spectra_over_training import Settings
 
@@ -22,7 +23,7 @@ def test_narrow_networks_have_the_sizes_the_paper_prints() -> None:
 def test_all_networks_have_ten_layers() -> None:
     for scale in ("quick", "paper"):
         settings = figure_s1.STUDY.settings[scale]
-        calls = figure_s1.TWO.search(settings, [])
+        calls = figure_s1.TWO.search(Results(settings))
         trainings = [getattr(call.settings, "networks", call.settings).training for call in calls]
         assert {training.depth for training in trainings} == {10}
         assert {training.width for training in trainings} == {settings.width, settings.narrow}

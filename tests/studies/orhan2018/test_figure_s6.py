@@ -7,18 +7,20 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import networks as earlier
+from skiplab.experiments import measured_networks, networks
+from skiplab.experiments.gains import WIDE
+from skiplab.experiments.narrow_networks import NARROW
 from skiplab.experiments.networks import SQRT2, Networks, Training
+from skiplab.reproduction.results import Part, Results, matching
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2018 import figure_s6
+from skiplab.studies.orhan2018.figure_s6.study import MODELS, decide
 
 SETTINGS = dataclasses.replace(
-    figure_s6.SMOKE,
+    figure_s6.STUDY.settings["smoke"],
     runs=6,
     gains=(0.3, SQRT2),
     narrow_runs=6,
@@ -30,16 +32,16 @@ SETTINGS = dataclasses.replace(
 
 
 def together(
-    model: str, part: str, gain: float, seeds: Sequence[int], accuracy: float, degenerate: float
-) -> pd.DataFrame:
-    """The table of some networks; test accuracy is half the training accuracy, at the last epoch."""
+    model: str, stage: str, gain: float, seeds: Sequence[int], accuracy: float, degenerate: float
+) -> Part:
+    """Some networks; test accuracy is half the training accuracy, at the last epoch."""
     rows: list[dict[str, Any]] = []
     for member, seed in enumerate(seeds):
         value = accuracy + (seed % 500) / 1000
         found = [(1, "accuracy", 0, value / 2), (2, "accuracy", 0, value)]
         if seed < 500:
             found += [(epoch, "test_accuracy", 0, value * epoch / 4) for epoch in SETTINGS.at]
-        if seed < 500 and part == "narrow":
+        if stage == NARROW.decide:
             for epoch in SETTINGS.at:
                 found += [(epoch, "degenerate", 0, degenerate + seed / 1000), (epoch, "negative", 0, 0.3)]
                 found += [(epoch, "gradient_norm", layer, 0.1 * layer) for layer in (1, 2)]
@@ -48,37 +50,38 @@ def together(
             {"member": member, "epoch": epoch, "quantity": quantity, "layer": layer, "value": number}
             for epoch, quantity, layer, number in found
         ]
-    training = Training(epochs=2, width=len(part))
+    training = Training(epochs=2, width=len(stage))
     settings = Networks("digits", model, tuple(seeds), (gain,) * len(seeds), training)
-    return earlier.table(settings, rows, [False] * len(seeds)).assign(part=part)
+    return Part("", stage, networks.table(settings, rows, [False] * len(seeds)))
 
 
-def tables(accuracy: Mapping[str, float], degenerate: Mapping[str, float]) -> pd.DataFrame:
+def found(accuracy: Mapping[str, float], degenerate: Mapping[str, float]) -> Results:
     """Both models, wide at two gains, narrow ones decided at .3, which the searches find best."""
-    frames = []
-    for model, part, gain in product(accuracy, ("wide", "narrow"), SETTINGS.gains):
-        seeds = [*(range(6) if gain == 0.3 or part == "wide" else ()), 500]
+    parts = []
+    for model, size, gain in product(accuracy, (WIDE, NARROW), SETTINGS.gains):
         lower = accuracy[model] - (gain != 0.3) / 10
-        frames.append(together(model, part, gain, seeds, lower, degenerate[model]))
-    return pd.concat(frames, ignore_index=True)
+        parts.append(together(model, size.search, gain, [500], lower, degenerate[model]))
+        if gain == 0.3 or size is WIDE:
+            parts.append(together(model, size.decide, gain, range(6), lower, degenerate[model]))
+    return Results(SETTINGS, parts)
 
 
-AS_THE_PAPER_SAYS = tables({"plain": 0.5, "residual": 0.52}, {"plain": 0.4, "residual": 0.3})
+AS_THE_PAPER_SAYS = found({"plain": 0.5, "residual": 0.52}, {"plain": 0.4, "residual": 0.3})
 
 
 def test_every_claim_holds_where_the_paper_is_right() -> None:
-    rows = judge(figure_s6.STUDY, AS_THE_PAPER_SAYS, SETTINGS, "quick")
+    rows = judge(figure_s6.STUDY, AS_THE_PAPER_SAYS, "quick")
     assert {row.verdict for row in rows} == {"holds"}
-    found = {(row.claim, row.condition): row for row in rows if row.headline}
-    assert found["residual-trains-better", "digits, best gains (0.3)"].statistic == pytest.approx(
+    headlines = {(row.claim, row.condition): row for row in rows if row.headline}
+    assert headlines["residual-trains-better", "digits, best gains (0.3)"].statistic == pytest.approx(
         0.02, abs=1e-6
     )
     # The test accuracy is the one at the last epoch measured.
-    assert found["residual-tests-better", "digits, best gains (0.3)"].means[1] == pytest.approx(
+    assert headlines["residual-tests-better", "digits, best gains (0.3)"].means[1] == pytest.approx(
         0.25125, abs=1e-6
     )
     for epoch in SETTINGS.at:
-        row = found["plain-more-degenerate", f"epoch {epoch}, digits, best gains (0.3)"]
+        row = headlines["plain-more-degenerate", f"epoch {epoch}, digits, best gains (0.3)"]
         assert row.statistic == pytest.approx(0.1, abs=1e-6)
     further = {row.condition for row in rows if row.claim == "residual-tests-better" and not row.headline}
     narrow = "2×4 networks on 128 components, digits"
@@ -91,14 +94,14 @@ def test_every_claim_holds_where_the_paper_is_right() -> None:
 
 
 def test_every_claim_falls_where_the_paper_is_wrong() -> None:
-    frame = tables({"plain": 0.54, "residual": 0.5}, {"plain": 0.3, "residual": 0.4})
-    rows = judge(figure_s6.STUDY, frame, SETTINGS, "quick")
+    results = found({"plain": 0.54, "residual": 0.5}, {"plain": 0.3, "residual": 0.4})
+    rows = judge(figure_s6.STUDY, results, "quick")
     assert {row.verdict for row in rows} == {"contradicted"}
 
 
 def test_the_second_stage_measures_everything_on_the_narrow_networks() -> None:
-    calls = figure_s6.decide(SETTINGS, [AS_THE_PAPER_SAYS[AS_THE_PAPER_SAYS["seed"] >= 500]])
-    assert {call.trial for call in calls} == {networks.train_and_measure}
+    calls = decide(AS_THE_PAPER_SAYS)
+    assert {call.trial for call in calls} == {measured_networks.train_and_measure}
     narrow = [call.settings for call in calls if call.settings.part == "narrow"]
     wide = [call.settings for call in calls if call.settings.part == "wide"]
     assert [one.networks.model for one in narrow] == ["plain", "residual"]
@@ -112,20 +115,20 @@ def test_the_second_stage_measures_everything_on_the_narrow_networks() -> None:
         )
         assert one.networks.norms_at == SETTINGS.norms_at
         assert (one.networks.training.depth, one.networks.training.width) == (2, SETTINGS.narrow)
-    expected = {(model, gain) for model in figure_s6.MODELS for gain in SETTINGS.gains}
+    expected = {(model.name, gain) for model in MODELS for gain in SETTINGS.gains}
     assert {(one.networks.model, one.networks.gains[0]) for one in wide} == expected
     assert all(one.test and not one.exact and one.networks.training.width == SETTINGS.width for one in wide)
 
 
 def test_the_trial_leaves_norms_and_overlaps_of_two_layers() -> None:
-    call = figure_s6.decide(SETTINGS, [AS_THE_PAPER_SAYS[AS_THE_PAPER_SAYS["seed"] >= 500]])[0]
+    call = decide(AS_THE_PAPER_SAYS)[0]
     frame = call.trial.function(call.settings, Bench())
     counts = frame.groupby(["quantity", "layer"], observed=True).size()
     for layer in (1, 2):
         assert counts["gradient_norm", layer] == 2 * 6
         assert counts["overlap", layer] == 2 * 6
     assert ("overlap", 3) not in counts
-    both = frame[(frame["quantity"] == "overlap") & (frame["epoch"] == 2) & (frame["seed"] == 0)]
+    both = matching(frame, quantity="overlap", epoch=2, seed=0)
     by_layer = both.set_index("layer")["value"]
     assert by_layer[0] == pytest.approx((by_layer[1] + by_layer[2]) / 2, rel=1e-5)
 
@@ -138,7 +141,7 @@ def test_exact_spectra_are_of_5844_parameters() -> None:
 
 
 def test_the_figure_shows_the_second_layers_overlap_and_both_layers_gradients() -> None:
-    figure = figure_s6.figure(AS_THE_PAPER_SAYS, SETTINGS)
+    figure = figure_s6.STUDY.figure(AS_THE_PAPER_SAYS)
     figure.draw_without_rendering()
     training, test, _, degenerate, norms, overlap = figure.axes
     assert [line.get_ydata()[-1] for line in overlap.get_lines()] == pytest.approx([0.2025] * 2, abs=1e-6)

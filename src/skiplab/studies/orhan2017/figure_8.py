@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare, log_decay, of_one
+from skiplab.experiments.gains import FLAT, ONE_POINT, PLAIN, RESIDUAL, compare, log_decay, of_one
 from skiplab.reproduction import Claim, Equivalent, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.bias_grid import QUICK, SMOKE, SYMM_BREAK, WITH_BN, GridSettings, experiment
 
 EXPERIMENT = experiment(PLAIN, RESIDUAL, SYMM_BREAK, WITH_BN)
-# Ours: gradients are flat if their norm changes by less than a factor of ten through the whole network.
-FLAT = math.log(10)
 
 
 def figure(results: Results) -> Any:

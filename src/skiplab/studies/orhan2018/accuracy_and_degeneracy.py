@@ -197,8 +197,8 @@ def _correlated(name: str, words: str, quantity: str, sign: int) -> Claim:
     return Claim(
         name,
         f"{words} (Spearman's ρ over plain networks of the paper's width).",
-        Greater(),
         lambda frame, settings: correlations(frame, settings, quantity, sign),
+        Greater(),
         "Fisher's z" if sign > 0 else "−Fisher's z",
     )
 
@@ -207,8 +207,8 @@ CLAIMS = (
     Claim(
         "worst-more-degenerate",
         "The worst plain networks have a larger fraction of degenerate eigenvalues than the best.",
-        Greater(),
         more_degenerate,
+        Greater(),
         "fraction",
     ),
     _correlated(

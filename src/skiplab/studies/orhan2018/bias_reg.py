@@ -1,37 +1,36 @@
 """BiasReg: a plain network whose hidden biases are drawn towards random targets, and how we choose the targets' law.
 
-BiasReg adds λ‖b − t‖² to the loss, with t ~ N(μ, σ²) drawn once a network; the biases themselves still start at 0.
+BiasReg adds λ‖b − t‖² to the loss, with t ~ N(μ, σ²) drawn once per network; the biases themselves still start at 0.
 The paper's captions do not say how μ, σ and λ were found. We draw triples at random, train each at every initial
 gain on seeds that take no part in a verdict, and take the best triple at each gain.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Any
 
-from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import networks as earlier
-from skiplab.experiments import old_gains as searches
-from skiplab.experiments import old_narrow_networks as comparisons
-from skiplab.experiments.measured_networks import CurvatureSettings, Measured
-from skiplab.experiments.networks import GainSettings, Member
+from skiplab.experiments import networks
+from skiplab.experiments.gains import PLAIN, WIDE, GainExperiment, Gains, Model, Tuned, search_call
+from skiplab.experiments.narrow_networks import NARROW, measured_narrow, narrow_search_call, seeds_at_gains
+from skiplab.experiments.networks import Member
 from skiplab.randomness import numpy_generator
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.trial import Call
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pandas as pd
-
-MODEL = "bias-reg"
+BIAS_REG, WITH_BN = Model("bias-reg"), Model("bias-reg-bn")
 Triple = tuple[float, float, float]  # (μ, σ, λ)
 
 # Ours, written before the first run. They enclose the earlier paper's grid (σ to 1, λ from .001 to .1).
 MEANS = (-1.0, 1.0)  # uniform
 SIGMAS = (0.01, 1.0)  # uniform in the logarithm
 STRENGTHS = (1e-4, 1e-1)  # uniform in the logarithm
+
+# What figures 5 and 6 shrink alike: how many triples are tried, on how many seeds.
+QUICK: dict[str, Any] = {"triples": 6, "triple_runs": 1}
+SMOKE: dict[str, Any] = {"triples": 2, "triple_runs": 1}
 
 
 def triples(seed: int, count: int) -> list[Triple]:
@@ -52,69 +51,47 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def search_members(settings: GainSettings, count: int, runs: int) -> list[Member]:
-    """Every triple at every gain on every search seed."""
-    seeds = earlier.search_seeds(settings.seed, runs)
-    grid = product(settings.gains, triples(settings.seed, count), seeds)
-    return [Member(seed, gain, sigma, strength, mean) for gain, (mean, sigma, strength), seed in grid]
+@dataclass(frozen=True)
+class BiasTriples:
+    """Triples (μ, σ, λ) tried at every gain by networks of one size; ``named_by`` names their trial."""
+
+    size: Gains
+    named_by: Callable[..., Call]
+
+    def search(self, settings: Any, data: str) -> Call:
+        """Name the trial that tries every triple at every gain on every search seed."""
+        seeds = networks.search_seeds(settings.seed, settings.triple_runs)
+        grid = product(settings.gains, triples(settings.seed, settings.triples), seeds)
+        members = [Member(seed, gain, sigma, strength, mean) for gain, (mean, sigma, strength), seed in grid]
+        return self.named_by(settings, data, BIAS_REG, members)
+
+    def best(self, results: Results, data: str, gain: float) -> dict[str, float]:
+        """The μ, σ and λ with the best mean accuracy at one gain."""
+        rows = results.rows(stage=self.size.search, data=data, model=BIAS_REG.name, gain=gain)
+        last = networks.last_accuracy(rows)
+        means = last.groupby(["mean", "sigma", "strength"], as_index=False)["value"].mean()
+        best = means.loc[means["value"].idxmax()]
+        return {name: float(best[name]) for name in ("mean", "sigma", "strength")}
 
 
-def search(settings: GainSettings, data: str, count: int, runs: int) -> Call:
-    """Name the trial that searches μ, σ and λ at every gain."""
-    return earlier.call(settings.search, data, MODEL, search_members(settings, count, runs), what="search")
+WIDE_TRIPLES = BiasTriples(WIDE, search_call)
+NARROW_TRIPLES = BiasTriples(NARROW, narrow_search_call)
+TUNED = {BIAS_REG: Tuned(WIDE_TRIPLES), WITH_BN: Tuned(WIDE_TRIPLES, borrowed=True)}
 
 
-def narrow_search(settings: CurvatureSettings, data: str, count: int, runs: int) -> Call:
-    """Name the same search of the narrow networks, whose spectra are exact."""
-    training = replace(settings.narrow_training, epochs=settings.search_epochs)
-    named = earlier.together(training, data, MODEL, search_members(settings, count, runs))
-    return networks.call(Measured(named, "narrow"), "narrow search")
+def experiment(*models: Model) -> GainExperiment:
+    """Some of these models and free ones, searched and trained at every gain at the paper's width."""
+    return GainExperiment(*models, tuned={model: TUNED[model] for model in models if model in TUNED})
 
 
-def best_triple(found: pd.DataFrame, data: str, gain: float) -> Triple:
-    """The (μ, σ, λ) with the best mean accuracy on the search seeds at one gain."""
-    last = earlier.last_accuracy(found[earlier.is_search(found["seed"]) & (found["model"] == MODEL)])
-    last = last[(last["data"] == data) & (last["gain"] == gain)]
-    means = last.groupby(["mean", "sigma", "strength"], as_index=False)["value"].mean()
-    best = means.loc[means["value"].idxmax()]
-    return float(best["mean"]), float(best["sigma"]), float(best["strength"])
-
-
-def members(
-    settings: GainSettings, found: pd.DataFrame, data: str, model: str, seeds: Sequence[int]
-) -> list[Member]:
-    """Members of a model at every gain; those of BiasReg have the triple that the search found for the gain."""
-    chosen = []
-    for gain in settings.gains:
-        mean, sigma, strength = best_triple(found, data, gain) if model.startswith(MODEL) else (0.0,) * 3
-        chosen += [Member(seed, gain, sigma, strength, mean) for seed in seeds]
-    return chosen
-
-
-def decide(settings: GainSettings, found: pd.DataFrame, data: str, models: Sequence[str]) -> list[Call]:
-    """Name the deciding runs of several models on one data set; of plain and residual nets they are orhan2017's."""
-    seeds = earlier.final_seeds(settings.seed, settings.runs)
-    return [
-        earlier.call(
-            settings.training,
-            data,
-            model,
-            members(settings, found, data, model, seeds),
-            norms_at=settings.norms_at,
-        )
-        for model in models
-    ]
-
-
-def narrow_runs(settings: CurvatureSettings, found: pd.DataFrame, data: str) -> Call:
+def narrow_bias_runs(results: Results, data: str) -> Call:
     """Name BiasReg's narrow runs with exact spectra: at each gain the best triple, most runs at the best gain.
 
     As many are made at plain networks' best gain, so that the two can always be compared at a common one.
     """
-    narrow = networks.part(found, "narrow")
-    best = [searches.best_gain(narrow, data, model) for model in ("plain", MODEL)]
-    members = []
-    for gain, seed in comparisons.seeds_at_gains(settings, best):
-        mean, sigma, strength = best_triple(narrow, data, gain)
-        members.append(Member(seed, gain, sigma, strength, mean))
-    return comparisons.measured_narrow(settings, data, MODEL, members)
+    best = [NARROW.best_gain(results, data, model) for model in (PLAIN, BIAS_REG)]
+    members = [
+        Member(seed, gain, **NARROW_TRIPLES.best(results, data, gain))
+        for gain, seed in seeds_at_gains(results.settings, best)
+    ]
+    return measured_narrow(results.settings, data, BIAS_REG, members)

@@ -2,135 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import old_gains as searches
-from skiplab.experiments import old_narrow_networks as comparisons
-from skiplab.experiments.measured_networks import CurvatureSettings
-from skiplab.reproduction.claim import Claim, Evidence, Greater
-from skiplab.reproduction.study import Study
-from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2018 import bias_reg
+from skiplab.experiments.gains import PLAIN, RESIDUAL, compare
+from skiplab.experiments.narrow_networks import (
+    NARROW,
+    NarrowSearchSettings,
+    narrow_runs,
+    narrow_searches,
+    values,
+)
+from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
+from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
+from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, narrow_bias_runs
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-FREE = ("plain", "residual")
-MODELS = (*FREE, bias_reg.MODEL)
-PLAIN, RESIDUAL, BIAS_REG = [(model, "identity") for model in MODELS]
+FREE = (PLAIN, RESIDUAL)
+MODELS = (*FREE, BIAS_REG)
+EXPERIMENT = bias_reg.experiment(*MODELS)
 
 
 @dataclass(frozen=True)
-class Settings(CurvatureSettings):
-    """The common settings, how many triples (μ, σ, λ) are tried on how many seeds, and figure 3's narrow search.
-
-    Narrow networks learn more slowly than wide ones, so at small scales their search must be longer.
-    """
+class Settings(NarrowSearchSettings):
+    """The common settings, and how many triples (μ, σ, λ) are tried on how many seeds."""
 
     data: tuple[str, ...] = ("cifar10", "cifar100-coarse")
     triples: int = 24
     triple_runs: int = 2
-    narrow_search_runs: int = 5
-    narrow_search_epochs: int = 30
 
     @property
-    def with_spectra(self) -> Settings:
-        """The same on the last data set alone, which is the one whose narrow networks are measured."""
-        return replace(self, data=self.data[-1:])
-
-    @property
-    def for_narrow_search(self) -> Settings:
-        """The same on the last data set, with the length of the narrow search as that of the search."""
-        last, epochs = self.with_spectra, self.narrow_search_epochs
-        return replace(last, search_runs=self.narrow_search_runs, search_epochs=epochs)
+    def with_spectra(self) -> str:
+        """The data set whose narrow networks are measured: the last."""
+        return self.data[-1]
 
 
-QUICK = Settings(**networks.QUICK, triples=6, triple_runs=1, narrow_search_runs=3, narrow_search_epochs=25)
-SMOKE = Settings(**networks.SMOKE, triples=2, triple_runs=1, narrow_search_runs=1, narrow_search_epochs=1)
-
-
-def search(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
+def search(results: Results) -> list[Call]:
     """First stage: the gains of plain and residual nets, BiasReg's triples at every gain; wide and narrow."""
-    size = (settings.triples, settings.triple_runs)
-    calls = []
-    for data in settings.data:
-        calls += [searches.gain_search(settings, model, data) for model in FREE]
-        calls.append(bias_reg.search(settings, data, *size))
-    narrow = settings.for_narrow_search
-    calls += comparisons.narrow_search_of(narrow, FREE)
-    calls += [bias_reg.narrow_search(narrow, data, *size) for data in narrow.data]
-    return calls
+    data = results.settings.with_spectra
+    narrow = narrow_searches(results.settings, FREE, [data])
+    return EXPERIMENT.search(results) + narrow + [NARROW_TRIPLES.search(results.settings, data)]
 
 
-def decide(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
+def decide(results: Results) -> list[Call]:
     """Second stage: the runs that decide at every gain, and the narrow ones; figure 3 names the same plain nets."""
-    found = networks.joined(tables[:1])
-    wide = networks.part(found, "wide")
-    calls = []
-    for data in settings.data:
-        calls += bias_reg.decide(settings, wide, data, MODELS)
-    for data in settings.with_spectra.data:
-        for model in FREE:
-            calls.append(comparisons.narrow_runs(settings, found, data, model))
-        calls.append(bias_reg.narrow_runs(settings, found, data))
-    return calls
+    data = results.settings.with_spectra
+    narrow = [narrow_runs(results, data, model) for model in FREE]
+    return EXPERIMENT.decide(results) + narrow + [narrow_bias_runs(results, data)]
 
 
-def table(_: Settings, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Searches and deciding runs, wide and narrow, in one long table."""
-    return networks.joined(tables)
-
-
-def better(frame: pd.DataFrame, settings: Settings) -> list[Evidence]:
-    """Accuracy of BiasReg against plain networks of the paper's width."""
-    return searches.compare(networks.part(frame, "wide"), settings, BIAS_REG, PLAIN)
-
-
-def less_degenerate(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
+def less_degenerate(results: Results) -> Iterator[Evidence]:
     """Degenerate fraction of plain against BiasReg networks; untrained ones are further rows.
 
     Before training the two are the same networks wherever their gains are equal, since biases start at 0.
     """
-    rows = comparisons.every_epoch(frame, settings.with_spectra, "degenerate", PLAIN[0], BIAS_REG[0])
-    for row in rows:
-        if row.condition.startswith("epoch 0,"):
-            yield replace(row, headline=False, detail="before training")
-        else:
-            yield row
+    settings = results.settings
+    for words, headline, both in NARROW.conditions_on(results, settings.with_spectra, [PLAIN, BIAS_REG]):
+        for epoch in settings.at:
+            yield Evidence(
+                f"epoch {epoch}, {words}",
+                [values(rows, "degenerate", epoch) for rows in both],
+                headline=headline and epoch > 0,
+                detail="" if epoch else "before training",
+            )
 
 
-def figure(frame: pd.DataFrame, settings: Settings) -> Any:
+def figure(results: Results) -> Any:
     """Accuracy over epochs and by gain for each data set; degeneracy and accuracy of the narrow networks."""
-    from skiplab.experiments.old_epoch_figures import TITLES, over_epochs
-    from skiplab.experiments.old_gain_figures import best_curves, gains_panel
+    from skiplab.experiments.epoch_figures import over_epochs
+    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
     from skiplab.figures.colours import label_of
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
-    wide, narrow = (networks.part(frame, name) for name in ("wide", "narrow"))
-    shown = [(model, model, "identity") for model in MODELS]
-    columns = len(settings.data) + 1
+    settings = results.settings
+    columns, epochs = len(settings.data) + 1, range(1, settings.epochs + 1)
     figure, axes = new_figure(columns=columns, rows=2, width=2.6 * columns, height=5.2)
     for (above, below), data in zip(axes.T[:-1], settings.data, strict=True):
-        curves = {model: best_curves(wide, data, model, "identity") for model in MODELS}
-        first = data == settings.data[0]
-        learning_curves(above, range(1, settings.epochs + 1), curves, labels="legend" if first else "none")
+        curves = {model.name: best_curves(results, data, model) for model in MODELS}
+        learning_curves(above, epochs, curves, labels="legend" if data == settings.data[0] else "none")
         above.set(title=TITLES.get(data, data), xlabel="epoch", ylabel="training accuracy")
-        gains_panel(below, wide, data, settings, shown)
+        gains_panel(below, results, data, {model.name: model for model in MODELS})
         below.set_ylabel("training accuracy, last epoch")
     above, below = axes[:, -1]
-    (data,) = settings.with_spectra.data
-    gains = {model: searches.best_gain(narrow, data, model) for model in MODELS}
-    rows = {model: searches.deciding(narrow, data, model, gain) for model, gain in gains.items()}
+    data, shape = settings.with_spectra, f"{settings.narrow_depth} × {settings.narrow} units"
+    rows = {model.name: NARROW.at(results, data, model) for model in MODELS}
     over_epochs(above, rows, "degenerate", "share of |λ| < 10⁻³, exact")
-    shape = f"{settings.narrow_depth} × {settings.narrow} units"
     above.set_title(f"{shape}, {settings.samples:,} samples")
-    curves = {model: best_curves(narrow, data, model, "identity") for model in MODELS}
-    learning_curves(below, range(1, settings.epochs + 1), curves, labels="none")
-    below.legend(below.lines, [f"{label_of(model)}, g = {gain:.3g}" for model, gain in gains.items()])
+    curves = {model.name: best_curves(results, data, model, NARROW) for model in MODELS}
+    learning_curves(below, epochs, curves, labels="none")
+    gains = {model: NARROW.best_gain(results, data, model) for model in MODELS}
+    below.legend(below.lines, [f"{label_of(model.name)}, g = {gain:.3g}" for model, gain in gains.items()])
     below.set(xlabel="epoch", ylabel="training accuracy", title=shape)
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
@@ -140,24 +102,27 @@ def figure(frame: pd.DataFrame, settings: Settings) -> Any:
 STUDY = Study(
     id="orhan2018/figure-5",
     words=__file__,
-    settings={"smoke": SMOKE, "quick": QUICK, "paper": Settings()},
+    settings=scales(
+        Settings,
+        quick={**spectra_over_training.QUICK, **bias_reg.QUICK},
+        smoke={**spectra_over_training.SMOKE, **bias_reg.SMOKE},
+    ),
     stages=(search, decide),
-    table=table,
     figure=figure,
     claims=(
         Claim(
             "bias-reg-beats-plain",
             "BiasReg improves the training accuracy of plain networks.",
-            Greater(),
-            better,
-            "accuracy",
+            evidence=compare(BIAS_REG, PLAIN),
+            kind=Greater(),
+            unit="accuracy",
         ),
         Claim(
             "bias-reg-less-degenerate",
             "BiasReg networks are less degenerate than plain ones, at every measured epoch of training.",
-            Greater(),
-            less_degenerate,
-            "fraction",
+            evidence=less_degenerate,
+            kind=Greater(),
+            unit="fraction",
         ),
     ),
     cost={"quick": 60, "paper": 1750},

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
-from skiplab.reproduction.study import Study
-from skiplab.studies.orhan2018 import figure_3
-from skiplab.studies.orhan2018.spectra_over_training import Comparison, Settings
+from skiplab.experiments.gains import PLAIN, RESIDUAL
+from skiplab.reproduction import Study, scales
+from skiplab.studies.orhan2018.spectra_over_training import QUICK, SMOKE, Comparison, Settings
 
-TWO = Comparison(("plain", "residual"))
+TWO = Comparison((PLAIN, RESIDUAL))
+LAYERS: dict[str, Any] = {"depth": 10, "narrow_depth": 10}
 
 STUDY = Study(
     id="orhan2018/figure-S1",
     words=__file__,
-    settings={
-        "smoke": figure_3.SMOKE,
-        "quick": replace(figure_3.QUICK, depth=10, narrow_depth=10, narrow_runs=10),
-        "paper": Settings(depth=10, narrow_depth=10),
-    },
+    settings=scales(Settings, quick={**QUICK, **LAYERS, "narrow_runs": 10}, smoke=SMOKE, **LAYERS),
     stages=(TWO.search, TWO.decide),
-    table=TWO.table,
     figure=TWO.figure,
     claims=TWO.claims(),
     cost={"quick": 25, "paper": 300},

@@ -5,59 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments import measured_networks as networks
-from skiplab.experiments import old_gains as searches
-from skiplab.experiments.old_epoch_figures import TITLES, over_epochs, runs_at
-from skiplab.experiments.old_gain_figures import best_curves
+from skiplab.experiments.epoch_figures import over_epochs, runs_at
+from skiplab.experiments.gain_figures import TITLES, best_curves
+from skiplab.experiments.gains import Gains, Model
+from skiplab.experiments.narrow_networks import NARROW
+from skiplab.reproduction.results import Results
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
-
-    from skiplab.studies.orhan2018.spectra_over_training import Settings
 
 DEGENERATE, NEGATIVE = r"fraction with $|\lambda|<10^{-3}$", r"fraction with $\lambda<-10^{-3}$"
 THRESHOLD = 1e-3
 INK, SHADE = "#444444", "#EFEFEF"
 
 
-def panels(frame: pd.DataFrame, settings: Settings, models: Sequence[str]) -> Any:
-    """Two columns; three rows a data set, or two where nothing was measured at the paper's width."""
+def panels(results: Results, models: Sequence[Model]) -> Any:
+    """Two columns; three rows per data set, or two where nothing was measured at the paper's width."""
     from skiplab.figures.style import new_figure, panel_letter
 
-    limits = networks.part(frame, "limits")
-    rows = 3 if len(limits) else 2
+    settings = results.settings
+    rows = 3 if len(results.rows(stage="limits")) else 2
     sets = len(settings.data)
     figure, axes = new_figure(columns=2, rows=rows * sets, width=7.2, height=2.5 * rows * sets)
     for number, data in enumerate(settings.data):
         block = axes[rows * number : rows * (number + 1)]
-        _as_the_paper(list(block[:2].flat), frame, settings, data, models)
+        _as_the_paper(list(block[:2].flat), results, data, models)
         if rows == 3:
-            some = limits[limits["data"] == data]
-            by_model = {model: some[some["model"] == model] for model in models}
-            shape = f"{settings.depth}×{settings.width} units"
-            for ax, fraction, label in zip(
-                block[2], ("degenerate", "negative"), (DEGENERATE, NEGATIVE), strict=True
-            ):
-                limits_panel(ax, by_model, fraction)
-                ax.set(ylabel=label, title=f"{shape}: what is known (ours)")
+            _at_full_width(block[2], results, data, models)
     for letter, ax in zip("abcdefghijkl", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
 
 
-def _as_the_paper(
-    axes: Sequence[Any], frame: pd.DataFrame, settings: Settings, data: str, models: Sequence[str]
-) -> None:
+def _as_the_paper(axes: Sequence[Any], results: Results, data: str, models: Sequence[Model]) -> None:
     from skiplab.figures.curves import learning_curves
 
-    wide, narrow = networks.part(frame, "wide"), at_best(frame, "narrow", data, models)
-    curves = {model: best_curves(wide, data, model, "identity") for model in models}
+    settings = results.settings
+    curves = {model.name: best_curves(results, data, model) for model in models}
     learning_curves(axes[0], range(1, settings.epochs + 1), curves)
     axes[0].set(title=f"{TITLES.get(data, data)}, {settings.depth}×{settings.width} units")
     axes[0].set(xlabel="epoch", ylabel="training accuracy")
     shape = f"{settings.narrow_depth}×{settings.narrow} units"
-    spectra = {model: _eigenvalues(frame, data, model) for model in models}
+    narrow = at_best(results, NARROW, data, models)
+    spectra = {model.name: _eigenvalues(results, data, model) for model in models}
     exact = f"{shape}, exact ({max(map(len, spectra.values())):,} eigenvalues)"
     fractions_panel(axes[1], narrow, "degenerate", DEGENERATE, title=exact)
     fractions_panel(axes[2], narrow, "negative", NEGATIVE, title=exact)
@@ -65,12 +56,22 @@ def _as_the_paper(
     axes[3].set_title(f"{shape}, exact, after epoch {settings.shown_epoch}")
 
 
-def at_best(frame: pd.DataFrame, part: str, data: str, models: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Rows of each model's networks in one role, at its best gain in that role."""
-    rows = networks.part(frame, part)
-    return {
-        model: searches.deciding(rows, data, model, searches.best_gain(rows, data, model)) for model in models
-    }
+def _at_full_width(axes: Sequence[Any], results: Results, data: str, models: Sequence[Model]) -> None:
+    rows = {model.name: results.rows(stage="limits", data=data, model=model.name) for model in models}
+    shape = f"{results.settings.depth}×{results.settings.width} units"
+    for ax, fraction, label in zip(axes, ("degenerate", "negative"), (DEGENERATE, NEGATIVE), strict=True):
+        limits_panel(ax, rows, fraction)
+        ax.set(ylabel=label, title=f"{shape}: what is known (ours)")
+
+
+def at_best(results: Results, size: Gains, data: str, models: Sequence[Model]) -> dict[str, pd.DataFrame]:
+    """Rows of each model's networks of one size, at its best gain."""
+    return {model.name: size.at(results, data, model) for model in models}
+
+
+def _eigenvalues(results: Results, data: str, model: Model) -> np.ndarray:
+    where = {"data": data, "model": model.name, "quantity": "eigenvalue"}
+    return results.sample(stage="spectrum", by="layer", **where)
 
 
 def line_key(ax: Any, colours: Sequence[str], styles: Mapping[str, str]) -> None:
@@ -105,18 +106,12 @@ def fractions_panel(
         ax.set_title(title)
 
 
-def _eigenvalues(frame: pd.DataFrame, data: str, model: str) -> np.ndarray:
-    rows = networks.part(frame, "spectrum")
-    chosen = (rows["data"] == data) & (rows["model"] == model) & (rows["quantity"] == "eigenvalue")
-    return rows[chosen]["value"].to_numpy(dtype=float)
-
-
 def spectrum_panel(
     ax: Any, eigenvalues: Mapping[str, np.ndarray], inner: float = 1e-4, bins: int = 4
 ) -> None:
     """Share of eigenvalues in bins that are equally wide on an axis logarithmic beyond ±``inner``.
 
-    ``bins`` is their number a decade. The band |λ| < 10⁻³ is shaded, and its ends are edges of bins.
+    ``bins`` is their number per decade. The band |λ| < 10⁻³ is shaded, and its ends are edges of bins.
     """
     import numpy as np
 

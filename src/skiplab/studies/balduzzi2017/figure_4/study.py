@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from skiplab.reproduction import Claim, Evidence, Greater, Results, Study
+from skiplab.reproduction import Claim, Evidence, Found, Greater, Results, Study
 from skiplab.studies.balduzzi2017.activity import BINS, SCALES, by_layer, draws, histogram
 
 # By the words of verdicts, the titles of the figure's columns.
@@ -46,7 +46,7 @@ def half_active(results: Results) -> Iterator[Evidence]:
             )
 
 
-def more_in_resnets(quantity: str) -> Callable[[Results], Iterator[Evidence]]:
+def more_in_resnets(quantity: str) -> Found:
     """Evidence that resnets have more of a quantity than feedforward networks, both with batch normalisation."""
 
     def found(results: Results) -> Iterator[Evidence]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, measure
 from skiplab.studies.balduzzi2017.palette import beta_words
 
@@ -56,7 +56,7 @@ def larger_and_smaller(settings: Any) -> list[tuple[str, str]]:
     return list(pairwise(f"resnet-{beta:g}" for beta in sorted(settings.betas, reverse=True)))
 
 
-def faster(quantity: str, pairs: Pairs) -> Callable[[Results], Iterator[Evidence]]:
+def faster(quantity: str, pairs: Pairs) -> Found:
     """Evidence that the first model of a pair has a quantity that moves faster, by two measures of speed.
 
     Models of a run share weights and minibatches, so their difference is one number per run.

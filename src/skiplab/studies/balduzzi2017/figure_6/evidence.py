@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.reproduction.results import matching, sample_of
 from skiplab.studies.balduzzi2017.figure_6.trials import train
 
@@ -24,7 +23,7 @@ def accuracies(
     return sample_of(matching(rows, epoch=rows["epoch"].max()))
 
 
-def falling(model: str) -> Callable[[Results], list[Evidence]]:
+def falling(model: str) -> Found:
     """Evidence on a model's test accuracies from its deepest to its shallowest networks."""
 
     def found(results: Results) -> list[Evidence]:

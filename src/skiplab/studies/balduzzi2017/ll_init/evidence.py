@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.balduzzi2017.ll_init.trials import FAMILIES, LOOKS_LINEAR, starts
 
 ROUNDING = 1e-12  # relative; float64 keeps 2e-16, and errors of some 200 layers of 64 terms add up
-Found = Callable[[Results], Iterator[Evidence]]
 
 
 def zero(quantity: str, families: Sequence[str] = FAMILIES) -> Found:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.reproduction.trial import Trial
 from skiplab.studies.balduzzi2017.theorems.models import (
     GATED,
@@ -21,7 +21,6 @@ from skiplab.studies.balduzzi2017.theorems.models import (
 )
 from skiplab.studies.balduzzi2017.theorems.trials import gated, lemmas, real
 
-Found = Callable[[Results], Iterator[Evidence]]
 ERRORS = 3.0  # standard errors allowed between Monte Carlo and exact theory, as the project asks
 RATE = math.pi / (math.pi - 1)
 HUNDRED = 100  # layers, of which section 3.3 speaks

@@ -1,0 +1,45 @@
+"""How far apart the gradient norms of plain and BiasReg networks are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from skiplab.experiments.gains import PLAIN, WIDE
+from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction.results import matching
+from skiplab.studies.orhan2018.bias_reg import BIAS_REG
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+def epochs_with_norms(results: Results) -> list[int]:
+    """The epochs at whose start gradients were measured; a training shorter than asked for has fewer."""
+    return sorted(map(int, results.rows(quantity="gradient_norm")["epoch"].unique()))
+
+
+def norms_apart(first: pd.DataFrame, second: pd.DataFrame, epoch: int) -> np.ndarray:
+    """The mean over layers of |ln ratio| of two models' gradient norms at the start of an epoch, seed by seed."""
+    import numpy as np
+
+    from skiplab.experiments.gain_figures import wide
+
+    logs = []
+    for rows in (first, second):
+        norms = wide(matching(rows, quantity="gradient_norm", epoch=epoch), "layer")
+        # A vanished gradient may be exactly 0; the smallest float32 stands in for it. An infinite one is no number.
+        norms = np.maximum(norms, np.finfo(np.float32).tiny)
+        logs.append(np.log(np.where(np.isinf(norms), np.nan, norms)))
+    difference: np.ndarray = np.abs(logs[0] - logs[1])
+    return difference.mean(axis=1)
+
+
+def alike(results: Results) -> Iterator[Evidence]:
+    """Plain against BiasReg norms, seed by seed; later epochs are further rows."""
+    first, *later = epochs_with_norms(results)
+    for words, headline, (biased, plain) in WIDE.conditions(results, [BIAS_REG, PLAIN]):
+        for epoch in (first, *later):
+            where = f"start of epoch {epoch + 1}, {words}"
+            yield Evidence(where, [norms_apart(biased, plain, epoch)], headline=headline and epoch == first)

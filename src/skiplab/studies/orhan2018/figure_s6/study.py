@@ -1,0 +1,115 @@
+"""Figure S6 as a study: two-layer networks at full width, and narrow ones on which all is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from skiplab.experiments import measured_networks as measured
+from skiplab.experiments import networks
+from skiplab.experiments.gains import PLAIN, RESIDUAL, Found, GainExperiment, Quantity, accuracies, compare
+from skiplab.experiments.measured_networks import CurvatureSettings, Measured
+from skiplab.experiments.narrow_networks import NARROW, every_epoch, narrow_runs, narrow_searches, values
+from skiplab.experiments.networks import Member
+from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
+from skiplab.reproduction.results import matching
+from skiplab.studies.orhan2018.figure_s6.plot import MODELS, figure
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Settings(CurvatureSettings):
+    """The common settings with two layers; gradient norms are taken at ``norms_at``, through all of training."""
+
+    runs: int = 16
+    depth: int = 2
+    narrow: int = 32
+    narrow_depth: int = 2
+    narrow_runs: int = 16
+    norms_at: tuple[int, ...] = (0, 1, 3, 10, 30, 100)
+
+
+def search(results: Results) -> list[Call]:
+    """First stage: each model's best gain, at full width and for the narrow networks."""
+    narrow = narrow_searches(results.settings, MODELS, results.settings.data)
+    return GainExperiment(*MODELS).search(results) + narrow
+
+
+def decide(results: Results) -> list[Call]:
+    """Second stage: accuracies at full width and every gain; narrow networks, on which all is measured."""
+    settings, calls = results.settings, []
+    seeds = networks.final_seeds(settings.seed, settings.runs)
+    for data, model in product(settings.data, MODELS):
+        options = {"by_layer": True, "test": True, "norms_at": settings.norms_at}
+        calls.append(narrow_runs(results, data, model, **options))
+        for gain in settings.gains:
+            members = [Member(seed, gain) for seed in seeds]
+            named = networks.together(settings.training, data, model.name, members)
+            tested = Measured(named, "wide", at=settings.at, test=True)
+            calls.append(measured.call(tested, f"full width, gain {gain:.3g}", stage="decide"))
+    return calls
+
+
+def last_test_accuracies(rows: pd.DataFrame) -> np.ndarray:
+    """Test accuracy at the last epoch measured, one number per run."""
+    tested = matching(rows, quantity="test_accuracy")
+    return values(tested, "test_accuracy", tested["epoch"].max())
+
+
+def residual_against_plain(quantity: Quantity) -> Found:
+    """Evidence that residual nets have more of something at the end: at full width, and the narrow ones beside."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        yield from compare(RESIDUAL, PLAIN, quantity)(results)
+        shape = f"2×{results.settings.narrow} networks on {results.settings.narrow_components} components"
+        for words, _, both in NARROW.conditions(results, [RESIDUAL, PLAIN]):
+            yield Evidence(f"{shape}, {words}", [quantity(rows) for rows in both], headline=False)
+
+    return found
+
+
+TWO_LAYERS = {"depth": 2, "narrow_depth": 2}
+QUICK = {"runs": 8, "narrow": 16, "narrow_runs": 8, "norms_at": (0, 3, 25)}
+
+STUDY = Study(
+    id="orhan2018/figure-S6",
+    words=__file__,
+    settings=scales(
+        Settings,
+        quick={**measured.QUICK, **TWO_LAYERS, **QUICK},
+        smoke={**measured.SMOKE, **TWO_LAYERS, "norms_at": (0, 1)},
+    ),
+    stages=(search, decide),
+    figure=figure,
+    claims=(
+        Claim(
+            "residual-trains-better",
+            "Residual networks reach a (slightly) higher training accuracy than plain ones.",
+            evidence=residual_against_plain(accuracies),
+            kind=Greater(),
+            unit="accuracy",
+        ),
+        Claim(
+            "residual-tests-better",
+            "Residual networks reach a (slightly) higher test accuracy than plain ones.",
+            evidence=residual_against_plain(last_test_accuracies),
+            kind=Greater(),
+            unit="accuracy",
+        ),
+        Claim(
+            "plain-more-degenerate",
+            "Plain networks have more degenerate eigenvalues than residual ones, at every measured epoch.",
+            evidence=every_epoch("degenerate", PLAIN, RESIDUAL),
+            kind=Greater(),
+            unit="fraction",
+        ),
+    ),
+    cost={"quick": 20, "paper": 300},
+    paper_device="one H200",
+    in_tour=False,
+)
