@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import multiprocessing
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 import skiplab as sl
@@ -20,19 +21,17 @@ from skiplab.measurements import autocorrelation, hessian_spectrum
 
 
 @pytest.fixture(autouse=True)
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is published and no image set is here but digits."""
-    monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", tmp_path / "published")
-    monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path / "no sets"))
+def machine(fresh_machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh machine with a store of its own."""
     monkeypatch.setenv("SKIPLAB_STORE", str(tmp_path / "default"))
 
 
 def test_run_then_results(tmp_path: Path) -> None:
     run = sl.run("orhan2017/figure-4", scale="smoke", store=tmp_path / "mine")
     assert run.folder == tmp_path / "mine" / "studies/orhan2017/figure-4/smoke"
-    assert {row["study"] for row in run.verdicts} == {"orhan2017/figure-4"}
+    assert {row.study for row in run.verdicts} == {"orhan2017/figure-4"}
     table = sl.results("orhan2017/figure-4", store=str(tmp_path / "mine"))
-    pd.testing.assert_frame_equal(table, pd.read_parquet(run.folder / "table.parquet"))
+    assert set(table["trial"]) == {each["trial"] for each in run.trials}
 
 
 def test_overrides_are_keywords_and_deviations() -> None:
@@ -41,7 +40,7 @@ def test_overrides_are_keywords_and_deviations() -> None:
         "runs": {"declared": 2, "used": 3},
         "seed": {"declared": 0, "used": 1},
     }
-    assert sorted(sl.results("orhan2017/figure-4")["target"].unique()) == [1, 2, 3]
+    assert sorted(sl.results("orhan2017/figure-4")["target"].unique()) == [1_000_000, 1_000_001, 1_000_002]
 
 
 def test_wrong_calls_say_the_way_out() -> None:
@@ -61,6 +60,20 @@ def test_the_package_names_what_it_offers() -> None:
         sl.diagnos  # noqa: B018
 
 
+LOADED = """
+import sys
+import skiplab
+print(sorted({"torch", "numpy", "pandas", "scipy", "rich"} & set(sys.modules)))
+skiplab.gradient_norms
+print([name for name in sys.modules if name.startswith("skiplab.studies")])
+"""
+
+
+def test_the_package_loads_nothing_and_a_measurement_no_study() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "[]"]
+
+
 def test_measurements_are_those_of_their_modules() -> None:
     assert sl.autocorrelation is autocorrelation.autocorrelation
     assert sl.hessian_spectrum.__wrapped__ is hessian_spectrum.hessian_spectrum
@@ -69,6 +82,9 @@ def test_measurements_are_those_of_their_modules() -> None:
 
 
 # The line while a measurement takes long -------------------------------------------------------------------
+
+
+GONE = "\x1b[?25h\r\x1b[1A\x1b[2K"  # the cursor shows again, goes a line up and erases it
 
 
 class Screen(io.StringIO):
@@ -107,10 +123,10 @@ def waits(screen: Screen, *, tell: Callable[[str], None] = print) -> str:
 def test_a_line_shows_what_is_done_and_goes_when_it_is(screen: Screen) -> None:
     assert waiting.watched(waits)(screen) == "done"
     shown = screen.getvalue()
-    assert "waits: 0 s, 80 of at most 320 Lanczos s" in shown  # as wide as the terminal
+    assert "waits: 0 s, 80 of at most 320 Lanczos s…" in shown  # as wide as the terminal
     assert "steps so far" not in shown
-    assert shown.endswith("\r\x1b[K")
-    assert "\n" not in shown
+    assert shown.endswith(GONE)
+    assert shown.count("\n") == 1  # one line, which is then left and erased
 
 
 def test_the_line_goes_when_the_call_fails(screen: Screen) -> None:
@@ -120,7 +136,7 @@ def test_the_line_goes_when_the_call_fails(screen: Screen) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         waiting.watched(fails)()
-    assert screen.getvalue().endswith("\r\x1b[K")
+    assert screen.getvalue().endswith(GONE)
 
 
 def test_who_asks_to_be_told_is(screen: Screen) -> None:
@@ -132,7 +148,7 @@ def test_who_asks_to_be_told_is(screen: Screen) -> None:
 
 def test_a_study_says_how_many_of_its_trials_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr(waiting.Line, "tell", lambda self, text: told.append(text))
+    monkeypatch.setattr(waiting.Waiting, "tell", lambda self, text: told.append(text))
     sl.run("orhan2017/figure-4", scale="smoke", seed=5)
     counts = [text for text in told if text.endswith("trials")]
     total = len(counts)
@@ -170,10 +186,36 @@ def test_a_quick_call_shows_nothing(screen: Screen, monkeypatch: pytest.MonkeyPa
     assert screen.getvalue() == ""
 
 
-@pytest.mark.parametrize("where", ["a file", "a worker", "a thread", "a dumb terminal", "nowhere"])
+def test_what_the_call_prints_goes_where_it_is_printed_to(
+    screen: Screen, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def prints() -> None:
+        screen.written.wait(60)
+        print("epoch 1")
+
+    waiting.watched(prints)()
+    assert capsys.readouterr().out == "epoch 1\n"
+    assert "epoch 1" not in screen.getvalue()
+
+
+@pytest.mark.parametrize("widgets", [True, False])
+def test_a_notebook_shows_the_line_as_a_widget(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch, widgets: bool
+) -> None:
+    """Without ipywidgets rich could only warn, so nothing is shown."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if widgets else None)
+    screen.terminal = False
+    found = waiting._console()
+    assert (found is not None and found.is_jupyter) == widgets
+
+
+@pytest.mark.parametrize("where", ["a file", "a log", "a worker", "a thread", "a dumb terminal", "nowhere"])
 def test_no_line_where_nobody_reads_it(screen: Screen, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     call = waiting.watched(waits)
-    screen.terminal = where != "a file"
+    screen.terminal = where not in ("a file", "a log")
+    if where == "a log":
+        monkeypatch.setenv("FORCE_COLOR", "1")  # as CI sets it, for colours without a terminal
     if where == "a worker":
         monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
     elif where == "a dumb terminal":

@@ -10,15 +10,13 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 from skiplab.cli.verdicts import number
-from skiplab.reproduction.claim import Exact
 from skiplab.reproduction.store import StudyRun, published
+from skiplab.reproduction.verdict import VERDICTS, Verdict
 from skiplab.studies import CATALOGUE
 
 README = Path(__file__).parent.parent / "README.md"
-SIGNS = {"holds": "✓", "contradicted": "✗", "undecided": "?"}
 
 
 def shown_runs() -> dict[str, StudyRun]:
@@ -30,11 +28,11 @@ def shown_runs() -> dict[str, StudyRun]:
 
 
 def scoreboard() -> str:
-    """A table: one row a study, its headline verdicts counted."""
+    """A table: one row per study, its headline verdicts counted."""
     lines = ["| study | what the paper shows | ✓ | ✗ | ? | runs on |", "|---|---|---|---|---|---|"]
     for study_id, run in shown_runs().items():
-        rows = [row for row in run.verdicts if row["headline"]]
-        counts = " | ".join(str(sum(row["verdict"] == name for row in rows)) for name in SIGNS)
+        rows = [row for row in run.verdicts if row.headline]
+        counts = " | ".join(str(sum(row.verdict == name for row in rows)) for name in VERDICTS)
         size = "paper scale" if not run.deviations else "paper scale, reduced"
         place = ", ".join(run.provenance["trials_devices"])
         lines.append(f"| `{study_id}` | {CATALOGUE[study_id].title} | {counts} | {size}; {place} |")
@@ -51,26 +49,25 @@ def contradicted() -> str:
     seen: set[str] = set()
     for study_id, run in shown_runs().items():
         keys = {each["key"] for each in run.trials}
-        exact = {claim.id for claim in CATALOGUE[study_id].claims if isinstance(claim.kind, Exact)}
         if not keys <= seen:
-            lines += _bullets(study_id, [row for row in run.verdicts if row["claim"] not in exact])
+            lines += _bullets(study_id, [row for row in run.verdicts if row.meaning.statistical])
         seen |= keys
     return "\n".join(line.replace(" ().", ".") for line in lines)
 
 
-def _bullets(study_id: str, rows: list[dict[str, Any]]) -> list[str]:
+def _bullets(study_id: str, rows: list[Verdict]) -> list[str]:
     lines = []
-    for claim in dict.fromkeys(row["claim"] for row in rows):
-        judged = [row for row in rows if row["claim"] == claim and row["headline"]]
-        against = [row for row in judged if row["verdict"] == "contradicted"]
+    for claim in dict.fromkeys(row.claim for row in rows):
+        judged = [row for row in rows if row.claim == claim and row.headline]
+        against = [row for row in judged if row.verdict == "contradicted"]
         if not against:
             continue
-        row = max(against, key=lambda row: abs(row["statistic"]))
-        interval = f"[{number(row['low'])}, {number(row['high'])}]"
-        paper = "" if row["paper_value"] is None else f", the paper's {number(row['paper_value'])}"
-        value = f"ours {number(row['statistic'])} {interval}{paper}"
+        row = max(against, key=lambda row: abs(row.statistic or 0.0))
+        interval = f"[{number(row.low)}, {number(row.high)}]"
+        paper = "" if row.paper_value is None else f", the paper's {number(row.paper_value)}"
+        value = f"ours {number(row.statistic)} {interval}{paper}"
         share = f"in {len(against)} of {len(judged)} conditions, e.g. " if len(judged) > 1 else ""
-        lines.append(f"- *{row['text']}* `{study_id}`, {share}{row['condition']}: {value} ({row['unit']}).")
+        lines.append(f"- *{row.text}* `{study_id}`, {share}{row.condition}: {value} ({row.unit}).")
     return lines
 
 
@@ -102,7 +99,8 @@ def written() -> str:
     text = README.read_text()
     for name, make in (("scoreboard", scoreboard), ("contradicted", contradicted), ("speed", speed)):
         pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
-        text, count = re.subn(pattern, lambda m, make=make: f"{m[1]}{make()}\n{m[2]}", text, flags=re.DOTALL)
+        made = make().replace("\\", r"\\")  # a replacement's own escapes are not meant
+        text, count = re.subn(pattern, rf"\g<1>{made}\n\g<2>", text, flags=re.DOTALL)
         assert count == 1, f"README.md has no part marked {name}"
     return text
 

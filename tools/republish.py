@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from skiplab.reproduction.publishing import publish_study
 from skiplab.reproduction.runner import Options, Unfinished, run_study
 from skiplab.reproduction.store import Store, StudyRun, published
+from skiplab.reproduction.verdict import Verdict
 from skiplab.studies import CATALOGUE
 
 # What a row says; its words may change.
@@ -77,12 +77,15 @@ def changes(old: StudyRun, new: StudyRun) -> Iterator[str]:
         was, now = before.get(key), after.get(key)
         if was is None or now is None:
             yield f"{', '.join(key)}: {'new' if was is None else 'gone'}"
-        elif different := [name for name in NUMBERS if was[name] != now[name]]:
-            yield f"{', '.join(key)}: " + ", ".join(f"{name} {was[name]} → {now[name]}" for name in different)
+            continue
+        pairs = {name: (getattr(was, name), getattr(now, name)) for name in NUMBERS}
+        different = [f"{name} {one} → {other}" for name, (one, other) in pairs.items() if one != other]
+        if different:
+            yield f"{', '.join(key)}: {', '.join(different)}"
 
 
-def _rows(run: StudyRun) -> dict[tuple[str, str], Mapping[str, Any]]:
-    return {(row["claim"], row["condition"]): row for row in run.verdicts}
+def _rows(run: StudyRun) -> dict[tuple[str, str], Verdict]:
+    return {(row.claim, row.condition): row for row in run.verdicts}
 
 
 if __name__ == "__main__":

@@ -19,9 +19,8 @@ from skiplab.measurements.autocorrelation import autocorrelation
 from skiplab.remedies.looks_linear import looks_linear
 from skiplab.reproduction.runner import Options, Watcher, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
-from skiplab.studies import CATALOGUE
 from skiplab.subjects import Subject
-from skiplab.waiting import Line, watched
+from skiplab.waiting import Waiting, watched
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,9 +66,11 @@ def run(
 ) -> StudyRun:
     """Run what is missing of a study and return its run: verdicts, settings, provenance, folder.
 
-    >>> sl.run("orhan2017/figure-7", runs=5, data=("digits",)).verdicts
+    ``sl.run("orhan2017/figure-7", runs=5, data=("digits",)).verdicts`` are those of a small run.
     """
-    with Line(study) as line:
+    from skiplab.studies import CATALOGUE  # here, since measurements need no study
+
+    with Waiting(study) as line:
         options = Options(device=device, executor=executor, watcher=_Told(line))
         return run_study(CATALOGUE[study], _store(store), scale=scale, overrides=overrides, options=options)
 
@@ -77,7 +78,7 @@ def run(
 class _Told(Watcher):
     """Says how far a study's trials are."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Waiting) -> None:
         self.line, self.total, self.done = line, 0, 0
 
     def stage(self, study: Study, total: int, known: int) -> None:
@@ -96,6 +97,8 @@ class _Told(Watcher):
 
 def results(study: str, *, store: str | Path | None = None) -> pd.DataFrame:
     """The table of a study's largest run at hand, local before published."""
+    from skiplab.studies import CATALOGUE
+
     runs = runs_at_hand(_store(store), CATALOGUE[study].id)
     if not runs:
         raise Refused(f"{study} has not been run here; run it with `skiplab run {study}`.")

@@ -1,7 +1,7 @@
-"""A line in the terminal while a call takes long, gone when it ends.
+"""A line at standard error while a call takes long, gone when it ends.
 
 Measurements never print. This is for a person who calls one by ``import skiplab as sl``: studies, which have bars of
-their own, call them directly. It needs a terminal at standard error, the main thread, and a process that no other has
+their own, call them directly. It needs a terminal or a notebook, the main thread, and a process that no other has
 started, so that neither logs nor workers see it.
 """
 
@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import inspect
 import multiprocessing
-import os
-import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
 PATIENCE, PERIOD = 2.0, 1.0  # seconds before the line shows, and between its changes
-_CLEARED = "\r\x1b[K"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,7 +34,7 @@ def watched(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        with Line(function.__name__) as line:
+        with Waiting(function.__name__) as line:
             if can_tell:
                 kwargs.setdefault("tell", line.tell)
             return function(*args, **kwargs)
@@ -41,11 +43,11 @@ def watched(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-class Line:
+class Waiting:
     """A context in which who waits is told for how long, and what ``tell`` was told last."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._told, self._shown = name, "", False
+        self._name, self._told, self._start = name, "", time.monotonic()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -53,44 +55,44 @@ class Line:
         """Take the text as what is being done."""
         self._told = text
 
-    def __enter__(self) -> Line:
-        if _has_reader():
-            self._start = time.monotonic()
-            self._thread = threading.Thread(target=self._watch, daemon=True)
+    def __enter__(self) -> Waiting:
+        if (console := _console()) is not None:
+            self._thread = threading.Thread(target=self._show, args=(console,), daemon=True)
             self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self._over.set()
         if self._thread is not None:
-            self._over.set()
             self._thread.join()
-            if self._shown:
-                _write(_CLEARED)
 
-    def _watch(self) -> None:
-        pause = PATIENCE
-        while not self._over.wait(pause):
-            seconds = f"{self._name}: {time.monotonic() - self._start:.0f} s"
-            text = f"{seconds}, {self._told}" if self._told else seconds
-            _write(_CLEARED + text[: shutil.get_terminal_size().columns - 1])
-            self._shown, pause = True, PERIOD
+    def __rich__(self) -> Text:
+        seconds = f"{self._name}: {time.monotonic() - self._start:.0f} s"
+        text = f"{seconds}, {self._told}" if self._told else seconds
+        return Text(text, no_wrap=True, overflow="ellipsis")
+
+    def _show(self, console: Console) -> None:
+        if self._over.wait(PATIENCE):
+            return
+        # What rich's Status is made of: itself it would send all that the call prints to standard error.
+        off: dict[str, Any] = dict.fromkeys(("auto_refresh", "redirect_stdout", "redirect_stderr"), False)
+        line = Live(self, console=console, transient=True, **off)
+        # Whoever has closed standard error meanwhile does not want the line; the work goes on.
+        with contextlib.suppress(ValueError, OSError), line:
+            while not self._over.wait(PERIOD):
+                line.refresh()
 
 
-def _has_reader() -> bool:
+def _console() -> Console | None:
+    """A console at standard error, if somebody reads there."""
+    alone = multiprocessing.parent_process() is None and threading.current_thread() is threading.main_thread()
+    if not alone or sys.stderr is None:
+        return None
+    console = Console(file=sys.stderr)
+    if console.is_jupyter:
+        return console if importlib.util.find_spec("ipywidgets") else None
     try:
-        at_a_terminal = sys.stderr.isatty()
-    except (AttributeError, ValueError):  # None, a logger's object, or closed
-        return False
-    return (
-        at_a_terminal
-        and os.environ.get("TERM") != "dumb"
-        and multiprocessing.parent_process() is None
-        and threading.current_thread() is threading.main_thread()
-    )
-
-
-def _write(text: str) -> None:
-    # Whoever has replaced or closed standard error meanwhile does not want the line; the work goes on.
-    with contextlib.suppress(AttributeError, ValueError, OSError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        terminal = sys.stderr.isatty()  # rich alone would believe FORCE_COLOR, which logs set as well
+    except (AttributeError, ValueError):  # a logger's object, or closed
+        return None
+    return console if terminal and console.is_interactive else None

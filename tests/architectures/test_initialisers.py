@@ -12,7 +12,6 @@ from skiplab.architectures.initialisers import (
     Glorot,
     He,
     Initialiser,
-    Normal,
     fans,
     standard_normal,
     undrawn,
@@ -28,7 +27,6 @@ from skiplab.randomness import torch_generator
         (Glorot(gain=0.3), 0.3 * math.sqrt(2 / (12 + 20))),
         (He(), math.sqrt(2 / 12)),
         (He(gain=2.0), 2 * math.sqrt(2 / 12)),
-        (Normal(std=0.07), 0.07),
         (KWI(), math.sqrt(2 / 12)),
         (HMWI(), 1 / 12),
     ],
@@ -96,7 +94,7 @@ def test_an_undrawn_layer_leaves_the_global_generator_alone() -> None:
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-@pytest.mark.parametrize("kind", [Glorot, He, Normal])
+@pytest.mark.parametrize("kind", [Glorot, He])
 @pytest.mark.parametrize("wrong", [-1.0, math.inf, math.nan])
 def test_a_senseless_scale_is_refused(kind: type[Initialiser], wrong: float) -> None:
     with pytest.raises(Refused, match=rf"is {wrong}, but must be a finite number of at least 0"):

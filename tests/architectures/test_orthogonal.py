@@ -8,7 +8,7 @@ from torch import nn
 
 from skiplab.architectures.activations import CReLU
 from skiplab.architectures.initialisers import undrawn
-from skiplab.architectures.orthogonal import DeltaOrthogonal, Orthogonal, mirrored, orthonormal
+from skiplab.architectures.orthogonal import DeltaOrthogonal, OrthogonalWeights, mirrored, orthonormal
 from skiplab.checks import Refused
 from skiplab.randomness import torch_generator
 
@@ -38,8 +38,8 @@ def test_orthonormal_matrices_are_drawn_uniformly() -> None:
     assert ((draws**2).mean(0) - 1 / 3).abs().max() < 4 * math.sqrt(4 / 45 / 2000)
 
 
-@pytest.mark.parametrize("init", [Orthogonal(gain=2.0), DeltaOrthogonal(gain=2.0)])
-def test_linear_layers_start_orthogonal_with_a_gain_and_without_bias(init: Orthogonal) -> None:
+@pytest.mark.parametrize("init", [OrthogonalWeights(gain=2.0), DeltaOrthogonal(gain=2.0)])
+def test_linear_layers_start_orthogonal_with_a_gain_and_without_bias(init: OrthogonalWeights) -> None:
     layer = init.apply(undrawn(nn.Linear, 4, 6, dtype=DOUBLE), torch_generator(1))
     close(layer.weight.detach(), 2 * orthonormal(6, 4, torch_generator(1)))
     assert not layer.bias.any()
@@ -96,13 +96,13 @@ def test_each_group_of_a_grouped_convolution_is_orthogonal_by_itself() -> None:
 def test_the_stated_deviation_is_the_root_mean_square_of_the_entries() -> None:
     for rows, columns in ((9, 4), (4, 9)):
         w = 3 * orthonormal(rows, columns, torch_generator(7))
-        assert math.isclose(Orthogonal(3.0).deviation(columns, rows), float((w**2).mean().sqrt()))
+        assert math.isclose(OrthogonalWeights(3.0).deviation(columns, rows), float((w**2).mean().sqrt()))
 
 
 def test_a_seed_names_the_same_weights_in_every_precision() -> None:
     double, single = (undrawn(nn.Linear, 5, 5, dtype=dtype) for dtype in (DOUBLE, torch.float32))
     for layer in (double, single):
-        Orthogonal().apply(layer, torch_generator(3))
+        OrthogonalWeights().apply(layer, torch_generator(3))
     assert torch.equal(double.weight.float(), single.weight)
 
 
@@ -136,7 +136,7 @@ def test_what_has_no_orthogonal_start_is_refused() -> None:
     with pytest.raises(
         Refused, match=r"shape \(4, 3, 3, 3\) are a convolution's; start it with DeltaOrthogonal"
     ):
-        Orthogonal().apply(nn.Conv2d(3, 4, 3), torch_generator(0))
+        OrthogonalWeights().apply(nn.Conv2d(3, 4, 3), torch_generator(0))
     with pytest.raises(Refused, match="A kernel of 3 × 4 has no centre tap; use odd sizes"):
         DeltaOrthogonal().apply(nn.Conv2d(3, 4, (3, 4)), torch_generator(0))
     with pytest.raises(Refused, match="gain is inf, but must be a finite number"):
@@ -146,4 +146,4 @@ def test_what_has_no_orthogonal_start_is_refused() -> None:
     with pytest.raises(Refused, match="has no shape yet; pass one batch"):
         mirrored(nn.LazyLinear(3))
     with pytest.raises(Refused, match=r"generator is 3, but must be a torch\.Generator"):
-        Orthogonal().apply(nn.Linear(2, 2), 3)  # type: ignore[arg-type]
+        OrthogonalWeights().apply(nn.Linear(2, 2), 3)  # type: ignore[arg-type]

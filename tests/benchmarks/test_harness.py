@@ -8,7 +8,7 @@ import pytest
 
 from skiplab.benchmarks import BENCHMARKS, convolutions, harness, measure
 from skiplab.benchmarks.harness import Case, interleave
-from skiplab.benchmarks.hessian import Size
+from skiplab.benchmarks.hessian import HessianSize
 from skiplab.checks import Refused
 
 
@@ -79,7 +79,7 @@ def test_training_measures_ours_first_against_the_others(monkeypatch: pytest.Mon
 
 
 def test_convolutions_measure_the_way_that_is_chosen_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = convolutions.Size(networks=2, blocks=1, batch=4, steps=1)
+    small = convolutions.ConvolutionSize(networks=2, blocks=1, batch=4, steps=1)
     monkeypatch.setattr(convolutions, "CPU_SIZE", small)
     rows = measure("convolutions", rounds=1)
     assert [row.what for row in rows] == [
@@ -96,7 +96,7 @@ def test_convolutions_measure_the_way_that_is_chosen_first(monkeypatch: pytest.M
 def test_hessians_are_measured_at_all_sizes_and_absent_peers_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    small = Size(inputs=5, width=4, depth=2, samples=20, probes=2, steps=3, first_layer=False)
+    small = HessianSize(inputs=5, width=4, depth=2, samples=20, probes=2, steps=3, first_layer=False)
     monkeypatch.setattr("skiplab.benchmarks.hessian.SMALL", small)
     monkeypatch.setattr("skiplab.benchmarks.hessian.LARGE", replace(small, first_layer=True, probes=1))
     monkeypatch.setattr("skiplab.benchmarks.hessian.LOADER_BATCH", 8)

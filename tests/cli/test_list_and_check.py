@@ -97,11 +97,11 @@ def test_check_marks_stale_results(counted: Cli) -> None:
     counted("run", "toy2000/figure-1", "--executor", "serial")
     assert "stale" not in counted("check").stdout
     try:
-        Trial(draw.function, 2)
+        Trial(draw.function, draw.name, 2)
         rows = strict(counted("check", "--json").stdout)["claims"]
         output = counted("check").stdout
     finally:
-        Trial(draw.function, 1)
+        Trial(draw.function, draw.name, 1)
     assert [row["stale"] for row in rows] == [True] * 3
     assert "stale: its trials have a newer version" in " ".join(output.split())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -20,6 +21,7 @@ from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
 from skiplab.cli.verdicts import interval, number, rows_table
+from skiplab.reproduction.verdict import Verdict
 
 Cli = Callable[..., Result]
 
@@ -203,8 +205,8 @@ def test_numbers_are_brief(value: float | None, text: str) -> None:
 
 
 def test_intervals_may_be_open_or_missing() -> None:
-    assert interval({"low": None, "high": None}) == "–"
-    assert interval({"low": 0.12345, "high": None}) == "[0.123, –]"
+    assert interval(None, None) == "–"
+    assert interval(0.12345, None) == "[0.123, –]"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (89, "89 s"), (360, "6 min"), (5400, "1.5 h")])
@@ -251,13 +253,15 @@ def test_fetching_what_needs_no_network_says_so(counted: Cli) -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_no_number_of_a_verdict_is_ever_cut(width: int) -> None:
-    row = {
-        "claim": "a-claim-with-a-rather-long-name", "condition": "theorem 1, L = 10, a long condition of its own",
-        "verdict": "contradicted", "kind": "value", "statistic": -1.234e-12, "low": -1.5e-11, "high": 8.63e-11,
-        "paper_value": 1.074e9, "runs": 100, "unit": "correlation",
-    }  # fmt: skip
+    row = Verdict(
+        study="p/i", claim="a-claim-with-a-rather-long-name", scale="paper", text="", unit="correlation",
+        condition="theorem 1, L = 10, a long condition of its own",
+        verdict="contradicted", kind="value", statistic=-1.234e-12, low=-1.5e-11, high=8.63e-11, margin=1e8, p=0.0,
+        p_adjusted=0.0, level=0.05, paper_value=1.074e9, runs=100,
+    )  # fmt: skip
+    other = dataclasses.replace(row, kind="exact", claim="other")
     console = Console(file=io.StringIO(), width=width)
-    console.print(rows_table([row, {**row, "kind": "exact", "claim": "other"}], width), highlight=False)
+    console.print(rows_table([row, other], width), highlight=False)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "a-claim-with-a-rather-long-name  correlation" in text
     assert "theorem 1, L = 10, a long" in text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.runner import Options, results_of, run_study
 from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.reproduction.study import SCALES, Study, stage_name
+from skiplab.reproduction.transition import calls_of as ask_stage
 from skiplab.reproduction.trial import Call
 from skiplab.studies import CATALOGUE
 
@@ -81,7 +84,7 @@ def names_before(study: Study, number: int) -> set[str]:
 
 def calls_of(study: Study, number: int, results: Results) -> list[Call]:
     """The calls that a stage names."""
-    return list(study.stages[number](results))
+    return list(ask_stage(study, study.stages[number], results))
 
 
 def moved_on(settings: Any, later: int) -> Any:
@@ -101,15 +104,13 @@ def moved(part: Part, later: int) -> Part:
 @pytest.mark.slow
 @every_study
 def test_another_seed_gives_a_table_of_the_same_kind(
-    study: Study, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    study: Study, smoke_run: Callable[[Study], StudyRun], tmp_path: Path
 ) -> None:
     """Evidence and figures find the runs of any stream, seeds of more than 32 bits included."""
-    monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", tmp_path / "published")
-    monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path / "no sets"))
-    serial = Options(executor="serial")
-    first, other = (
-        run_study(study, Store(tmp_path), scale="smoke", overrides={"seed": seed}, options=serial)
-        for seed in (0, 12_345_678)
+    first = smoke_run(study)
+    seed = {"seed": 12_345_678}
+    other = run_study(
+        study, Store(tmp_path), scale="smoke", overrides=seed, options=Options(executor="serial")
     )
     tables = [results_of(study, run).frame for run in (first, other)]
     assert tables[0].dtypes.equals(tables[1].dtypes)

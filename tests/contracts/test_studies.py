@@ -7,42 +7,23 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from skiplab import data
-from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.results import Results
+from skiplab.reproduction.runner import Options, drawn, results_of, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun
 from skiplab.reproduction.study import SCALES, Study
+from skiplab.reproduction.transition import calls_of
 from skiplab.studies import CATALOGUE
 
 every_study = pytest.mark.parametrize("study", list(CATALOGUE), ids=lambda study: study.id)
 SERIAL = Options(executor="serial")
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """One store for all, with nothing published and no image set but digits: what a fresh machine has."""
-    with pytest.MonkeyPatch.context() as patch:
-        root = tmp_path_factory.mktemp("contracts")
-        patch.setattr("skiplab.reproduction.store.PUBLISHED", root / "published")
-        patch.setenv("SKIPLAB_DATA", str(root / "no sets"))
-        yield Store(root / "store")
-
-
-@pytest.fixture(scope="module")
-def smoke() -> dict[str, StudyRun]:
-    """Smoke runs, made when first asked for."""
-    return {}
-
-
-def run_of(study: Study, store: Store, smoke: dict[str, StudyRun]) -> StudyRun:
-    if study.id not in smoke:
-        smoke[study.id] = run_study(study, store, scale="smoke", options=SERIAL)
-    return smoke[study.id]
+SmokeRun = Callable[[Study], StudyRun]
 
 
 def test_ids_are_unique_and_belong_to_papers() -> None:
@@ -101,50 +82,44 @@ def test_costs_are_given(study: Study) -> None:
 def test_quick_and_paper_name_distinct_trials(study: Study) -> None:
     """The first stage can be named without any table, and no two calls of it are the same."""
     for scale in ("quick", "paper"):
-        calls = study.stages[0](study.settings[scale], [])
+        calls = calls_of(study, study.stages[0], Results(study.settings[scale]))
         assert calls
         assert len(set(calls)) == len(calls)
         assert all(call.label for call in calls)
 
 
 @every_study
-def test_smoke_leaves_figure_table_and_verdicts(
-    study: Study, store: Store, smoke: dict[str, StudyRun]
-) -> None:
-    run = run_of(study, store, smoke)
+def test_smoke_leaves_figure_table_and_verdicts(study: Study, smoke_run: SmokeRun) -> None:
+    run = drawn(study, smoke_run(study))
     assert (run.deviations, run.left_out) == ({}, [])
-    assert (run.folder / "figure.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (run.folder / "figure.svg").read_text()
-    assert len(pd.read_parquet(run.folder / "table.parquet")) > 0
-    assert {row["claim"] for row in run.verdicts} == {claim.id for claim in study.claims}
-    rows = [(row["claim"], row["condition"]) for row in run.verdicts]
+    svg, png = run.pictures
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in svg.read_text()
+    assert len(study_table(study, run)) > 0
+    assert {row.claim for row in run.verdicts} == {claim.id for claim in study.claims}
+    rows = [(row.claim, row.condition) for row in run.verdicts]
     assert len(set(rows)) == len(rows), "two rows of a claim have the same condition"
-    headlined = {row["claim"] for row in run.verdicts if row["headline"]}
+    headlined = {row.claim for row in run.verdicts if row.headline}
     assert headlined == {claim.id for claim in study.claims}
     json.loads((run.folder / "run.json").read_text(), parse_constant=lambda word: pytest.fail(word))
 
 
 @every_study
-def test_a_second_run_repeats_nothing_and_says_the_same(
-    study: Study, store: Store, smoke: dict[str, StudyRun]
-) -> None:
-    first = run_of(study, store, smoke)
-    table = (first.folder / "table.parquet").read_bytes()
+def test_a_second_run_repeats_nothing_and_says_the_same(study: Study, smoke_run: SmokeRun) -> None:
+    first = smoke_run(study)
+    store = Store(first.folder.parents[3])  # root/studies/PAPER/ITEM/RUN
     stamps = {path: path.stat().st_mtime_ns for path in (store.root / "trials").rglob("*")}
     second = run_study(study, store, scale="smoke", options=SERIAL)
     assert {path: path.stat().st_mtime_ns for path in (store.root / "trials").rglob("*")} == stamps
     assert second.verdicts == first.verdicts
-    assert (second.folder / "table.parquet").read_bytes() == table
 
 
 @every_study
-def test_another_store_gets_the_same_table(
-    study: Study, store: Store, smoke: dict[str, StudyRun], tmp_path: Path
-) -> None:
-    first = run_of(study, store, smoke)
+def test_another_store_gets_the_same_table(study: Study, smoke_run: SmokeRun, tmp_path: Path) -> None:
+    first = smoke_run(study)
     other = run_study(study, Store(tmp_path), scale="smoke", options=SERIAL)
     assert [each["key"] for each in other.trials] == [each["key"] for each in first.trials]
-    tables = [pd.read_parquet(run.folder / "table.parquet") for run in (first, other)]
+    tables = [results_of(study, run).frame for run in (first, other)]
     pd.testing.assert_frame_equal(*tables, check_exact=True)
 
 

@@ -107,7 +107,7 @@ def test_stl10_needs_as_many_labels_as_images(official: Official) -> None:
 
 @pytest.mark.parametrize("name", LABELS)
 def test_a_missing_set_names_the_file_and_the_command(name: str, official: Official) -> None:
-    for ask in (data.load, data.fingerprint, data.provenance):
+    for ask in (data.load, data.fingerprint):
         with pytest.raises(DataMissing, match=f"{official.folder}/.* is missing; run `{data.remedy(name)}`"):
             ask(name)
 

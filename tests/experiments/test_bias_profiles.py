@@ -16,7 +16,7 @@ from skiplab.experiments.bias_profiles import add_bias_profile_, profile, start_
 from skiplab.measurements.symmetry import permutation_symmetry
 from skiplab.randomness import torch_generator
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017.profile_trials import Start, constant_or_start, folded
+from skiplab.studies.orhan2017.figure_12.trials import Start, constant_or_start, folded
 from skiplab.training import Plan, train
 
 LINES = ((0.0, 0.0), (-0.1, 0.3), (0.05, 0.0))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from skiplab.checks import Refused
-from skiplab.linear_algebra import extend, gauss, join, lanczos, probes
+from skiplab.linear_algebra import extend, gauss, lanczos, probes
 
 
 def dense(tridiagonal):
@@ -136,29 +136,6 @@ def test_float32_products_come_close_and_stop_at_their_own_rounding(generator, w
     assert found.lengths.max() <= 8
     largest = gauss(found).nodes[:, -1]
     torch.testing.assert_close(largest, torch.full((3,), 3.0).double(), rtol=1e-5, atol=0)
-
-
-def test_parts_join_to_the_whole(generator, with_eigenvalues):
-    matrices = with_eigenvalues(torch.randn(3, 25, generator=generator))
-    start = probes((3,), 4, 25, generator)
-    whole = lanczos(lambda v: v @ matrices, start, 8)
-    by_probe = join([lanczos(lambda v: v @ matrices, start[:, a : a + 2], 8) for a in (0, 2)])
-    by_lead = join(
-        [lanczos(lambda v, i=i: v @ matrices[i : i + 1], start[i : i + 1], 8) for i in range(3)], 0
-    )
-    for part in (by_probe, by_lead):
-        for name in ("diagonal", "off_diagonal", "last_off_diagonal", "lengths"):
-            torch.testing.assert_close(getattr(part, name), getattr(whole, name), rtol=0, atol=1e-11)
-
-
-def test_a_finished_short_run_joins_a_longer_one_but_an_unfinished_does_not():
-    eigenvalues = torch.arange(1.0, 7).double()
-    short = lanczos(lambda v: v * eigenvalues, torch.eye(6)[:1].double(), 5)
-    longer = lanczos(lambda v: v * eigenvalues, torch.ones(1, 6).double(), 5)
-    assert join([short, longer]).lengths.tolist() == [1, 5]
-    unfinished = lanczos(lambda v: v * eigenvalues, torch.ones(1, 6).double(), 4)
-    with pytest.raises(Refused, match="4 and 5 steps cannot be joined"):
-        join([longer, unfinished])
 
 
 def test_refusals_say_what_to_do(generator):

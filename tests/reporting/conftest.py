@@ -21,6 +21,7 @@ from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.claim import Claim, Greater
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
+from skiplab.reproduction.verdict import Verdict
 
 HOSTILE = "<script>alert('x')</script> & \"quoted\" ½ σ ≤ λ {{ 7 * 7 }}"
 
@@ -43,8 +44,8 @@ PAPERS = (
 )
 
 
-def verdict(**changes: Any) -> dict[str, Any]:
-    """Return a stored verdict with sensible fields, some of them changed."""
+def verdict(**changes: Any) -> Verdict:
+    """Return a verdict with sensible fields, some of them changed."""
     row: dict[str, Any] = {
         "study": "orhan2018/figure-3",
         "claim": "accuracy",
@@ -68,7 +69,7 @@ def verdict(**changes: Any) -> dict[str, Any]:
         "detail": "",
         "means": [54.31, 51.096],
     }
-    return row | changes
+    return Verdict(**(row | changes))
 
 
 _WORDS = TemporaryDirectory()
@@ -97,7 +98,7 @@ def _study(name: str, item: str, title: str, claims: dict[str, str], **words: An
         stages=(),
         table=lambda settings, tables: tables[0],
         figure=lambda table, settings: None,
-        claims=[Claim(each, text, Greater(), lambda table, settings: []) for each, text in claims.items()],
+        claims=[Claim(each, text, lambda table, settings: [], Greater()) for each, text in claims.items()],
         cost={"smoke": 0.5, "quick": 42.0, "paper": 5400.0},
     )
 
@@ -389,7 +390,7 @@ class Fabricated:
     catalogue: Catalogue
     runs: dict[str, StudyRun]
     all_runs: list[StudyRun]
-    verdicts: dict[str, list[dict[str, Any]]]
+    verdicts: dict[str, list[Verdict]]
     big: str = BIG
     hostile: str = HOSTILE
 
@@ -401,6 +402,6 @@ def fabricated(tmp_path_factory: pytest.TempPathFactory) -> Fabricated:
 
 
 @pytest.fixture(scope="session")
-def make_verdict() -> Callable[..., dict[str, Any]]:
-    """The maker of stored verdicts."""
+def make_verdict() -> Callable[..., Verdict]:
+    """The maker of verdicts."""
     return verdict

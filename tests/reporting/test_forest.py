@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from skiplab.reporting import forest
+from skiplab.reproduction.verdict import Verdict
 
-Maker = Callable[..., dict[str, Any]]
-
-
-@pytest.mark.parametrize(
-    ("fields", "region"),
-    [
-        ({"kind": "greater", "margin": 1.0}, (-1.0, math.inf)),
-        ({"kind": "greater", "margin": -2.0}, (2.0, math.inf)),
-        ({"kind": "ordered", "margin": None}, (0.5, math.inf)),
-        ({"kind": "equivalent", "margin": 0.5}, (-0.5, 0.5)),
-        ({"kind": "value", "margin": 1.0, "paper_value": 10.0}, (9.0, 11.0)),
-        ({"kind": "exact", "margin": 1e-9}, (0.0, 1e-9)),
-    ],
-)
-def test_regions(fields: dict[str, object], region: tuple[float, float], make_verdict: Maker) -> None:
-    assert forest.region_of(make_verdict(**fields)) == region
+Maker = Callable[..., Verdict]
 
 
 def _places(drawing: str) -> tuple[float, float, list[float], float]:

@@ -16,6 +16,7 @@ import pytest
 from skiplab.checks import Refused
 from skiplab.reporting import pages, site
 from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.verdict import Verdict
 
 Fabricated = Any  # conftest.Fabricated; test files do not import one another
 VOID = {"meta", "link", "img", "br", "input", "rect", "line", "circle", "path"}
@@ -99,8 +100,8 @@ def test_every_claim_and_verdict_is_shown(built: Path, fabricated: Fabricated) -
         for claim in study.claims:
             assert _squeezed(claim.text) in text
         for verdict in fabricated.verdicts.get(study.id, []):
-            assert _squeezed(verdict["condition"] or "all") in text
-            assert f"{pages.SIGNS[verdict['verdict']]} {verdict['verdict']}" in text
+            assert _squeezed(verdict.condition or "all") in text
+            assert f"{pages.SIGNS[verdict.verdict]} {verdict.verdict}" in text
 
 
 def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated) -> None:
@@ -201,12 +202,12 @@ def test_the_scoreboard_counts_headline_rows(built: Path, fabricated: Fabricated
     rows = [verdict for verdicts in fabricated.verdicts.values() for verdict in verdicts]
     scoreboard = pages.index(fabricated.catalogue.papers, fabricated.catalogue.studies, fabricated.runs)
     for name in pages.VERDICTS:
-        expected = sum(row["verdict"] == name for row in rows if row["headline"])
+        expected = sum(row.verdict == name for row in rows if row.headline)
         assert scoreboard["counts"][name] == expected > 0
     assert (scoreboard["run"], scoreboard["total"]) == (6, 8)
     with (built / "scoreboard.csv").open(encoding="utf-8", newline="") as file:
         board = list(csv.DictReader(file))
-    assert [row["verdict"] for row in board] == [row["verdict"] for row in rows]
+    assert [row["verdict"] for row in board] == [row.verdict for row in rows]
     assert board[-1]["condition"] == fabricated.hostile
 
 
@@ -222,7 +223,8 @@ def test_downloads_hold_what_the_run_left(built: Path, fabricated: Fabricated) -
     folder = built / "studies" / fabricated.big
     table = pd.read_parquet(folder / "table.parquet")
     pd.testing.assert_frame_equal(pd.read_csv(folder / "table.csv"), table, check_dtype=False)
-    assert json.loads((folder / "run.json").read_text())["verdicts"] == fabricated.verdicts[fabricated.big]
+    stored = json.loads((folder / "run.json").read_text())["verdicts"]
+    assert [Verdict.from_dict(each) for each in stored] == fabricated.verdicts[fabricated.big]
     assert {"figure.svg", "figure.png", "table.csv", "table.parquet", "run.json"} <= set(
         _page(built, fabricated.big).links
     )

@@ -24,6 +24,7 @@ from skiplab.checks import Refused, TimeIsUp
 from skiplab.files import DamageFound
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.claim import Claim, Evidence, Exact, Greater
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import Bench, Call, trial
 
@@ -100,58 +101,55 @@ class DataSettings:
     runs: int = 5
 
 
-def seeds(settings: Settings, _: Sequence[pd.DataFrame]) -> list[Call]:
-    """One trial a run."""
+def seeds(results: Results) -> list[Call]:
+    """One trial per run."""
+    settings = results.settings
     return [
         draw.of(Draw(seed=settings.seed + run, shift=settings.shift), label=f"seed {settings.seed + run}")
         for run in range(settings.runs)
     ]
 
 
-def best_seed_again(settings: Settings, tables: Sequence[pd.DataFrame]) -> list[Call]:
+def best_seed_again(results: Results) -> list[Call]:
     """A second stage that depends on the first: one more trial, named after its best seed."""
-    best = int(tables[0].groupby("seed")["value"].mean().idxmax())
-    return [draw.of(Draw(seed=100 + best, shift=settings.shift), label="the best again")]
+    best = int(results.rows(draw, stage="seeds").groupby("seed")["value"].mean().idxmax())
+    return [draw.of(Draw(seed=100 + best, shift=results.settings.shift), label="the best again")]
 
 
-def on_each_set(settings: DataSettings, _: Sequence[pd.DataFrame]) -> list[Call]:
-    """One trial a data set and run."""
+def on_each_set(results: Results) -> list[Call]:
+    """One trial per data set and run."""
+    settings = results.settings
     return [
         draw_from.of(DrawFrom(seed=run, data=name)) for name in settings.data for run in range(settings.runs)
     ]
 
 
-def joined(_: Any, tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The study's table."""
-    return pd.concat(tables, ignore_index=True)
-
-
-def means(table: pd.DataFrame, _: Any) -> list[Evidence]:
-    """A mean each run, and a second row beside the headline."""
-    sample = table.groupby("seed")["value"].mean().tolist()
+def means(results: Results) -> list[Evidence]:
+    """A mean for each run, and a second row beside the headline."""
+    sample = results.frame.groupby("seed")["value"].mean().tolist()
     return [
         Evidence("all [runs]", [sample]),
         Evidence("negated", [[-value for value in sample]], headline=False),
     ]
 
 
-def no_nan(table: pd.DataFrame, _: Any) -> list[Evidence]:
+def no_nan(results: Results) -> list[Evidence]:
     """How many numbers are missing."""
-    return [Evidence("", [[float(table["value"].isna().sum())]])]
+    return [Evidence("", [[float(results.frame["value"].isna().sum())]])]
 
 
-def figure(table: pd.DataFrame, _: Any) -> Any:
+def figure(results: Results) -> Any:
     """Dots."""
     from skiplab.figures.style import new_figure
 
     drawn, axes = new_figure()
-    axes[0, 0].plot(table["value"], "o")
+    axes[0, 0].plot(results.frame["value"], "o")
     return drawn
 
 
 CLAIMS = (
-    Claim("positive", "Values are positive.", Greater(), means),
-    Claim("complete", "No value is missing.", Exact(), no_nan),
+    Claim("positive", "Values are positive.", evidence=means, kind=Greater()),
+    Claim("complete", "No value is missing.", evidence=no_nan, kind=Exact()),
 )
 
 
@@ -166,7 +164,6 @@ def study(name: str, settings: Any, stages: Sequence[Any], **more: Any) -> Study
             "paper": dataclasses.replace(settings, runs=7),
         },
         stages=stages,
-        table=joined,
         figure=figure,
         claims=CLAIMS,
         cost={"quick": 3, "paper": 6000},

@@ -6,6 +6,8 @@ import pytest
 from counted_studies import CATALOGUE, COUNT, SHARING, STUDIES, WITH_DATA
 
 from skiplab.checks import Refused
+from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.study import Alias
 
 
 def test_studies_by_id() -> None:
@@ -30,3 +32,10 @@ def test_a_wrong_name_gets_near_ones() -> None:
         CATALOGUE.select(["toy200/table1"])
     with pytest.raises(Refused, match=r"no study 'xyz'; `skiplab list` names them all\.$"):
         CATALOGUE["xyz"]
+
+
+def test_an_alias_is_the_study_that_it_names_under_its_own_id() -> None:
+    again = Alias("toy2000/figure-S9", of=COUNT.id)
+    found = Catalogue.of(CATALOGUE.papers, [COUNT, again])["toy2000/figure-S9"]
+    assert (found.item, found.in_tour) == ("Figure S9", False)
+    assert (found.claims, found.stages, found.title) == (COUNT.claims, COUNT.stages, COUNT.title)

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -158,12 +159,12 @@ def test_a_table_of_another_trial_is_noticed(store: Store, marks: Path) -> None:
 
 def test_a_damaged_trial_runs_again_in_its_study(store: Store, marks: Path) -> None:
     first = run_study(SHARING, store, options=SERIAL)
-    before = (first.folder / "table.parquet").read_bytes()
+    before = study_table(SHARING, first)
     damage(store.trial_folder(KEY) / "table.parquet", flip(999))
     with pytest.warns(DamageFound, match=KEY) as said:
         second = run_study(SHARING, store, options=SERIAL)
     assert len(said) == 1
-    assert (second.folder / "table.parquet").read_bytes() == before
+    pd.testing.assert_frame_equal(study_table(SHARING, second), before, check_exact=True)
     assert second.verdicts == first.verdicts
     assert counts(marks)[0] == 2
     assert sum(counts(marks).values()) == 8
@@ -249,11 +250,11 @@ def test_a_damaged_run_is_passed_over_and_the_others_are_shown(
         r"run\.json .*; the run is passed over, and `skiplab run toy2000/figure-2 --scale quick` mends it\.$"
     )
     with pytest.warns(DamageFound, match=said):
-        assert {row["study"] for row in scoreboard(CATALOGUE, store)} == {COUNT.id}
+        assert {row.verdict.study for row in scoreboard(CATALOGUE, store)} == {COUNT.id}
     with pytest.warns(DamageFound, match=said):
         assert site.build(CATALOGUE, best_runs(store), tmp_path / "report").exists()
     run_study(SHARING, store, options=SERIAL)
-    assert {row["study"] for row in scoreboard(CATALOGUE, store)} == {COUNT.id, SHARING.id}
+    assert {row.verdict.study for row in scoreboard(CATALOGUE, store)} == {COUNT.id, SHARING.id}
 
 
 def test_no_flipped_bit_changes_a_run(store: Store, marks: Path) -> None:
@@ -277,24 +278,31 @@ def test_a_run_that_a_later_version_wrote_is_read(store: Store, marks: Path) -> 
         assert store.runs() == []
 
 
-@damages
-def test_a_damaged_table_of_a_run_is_made_again_from_its_trials(
-    store: Store, marks: Path, change: Change | None
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda row: {name: row[name] for name in row if name not in ("kind", "text")}, "lacks kind, text"),
+        (lambda row: row | {"kind": "likely"}, "Kind of claim 'likely' is unknown"),
+        (lambda row: row | {"verdict": "maybe"}, "Verdict 'maybe' is unknown"),
+        (lambda row: row | {"statistic": "large"}, "TypeError"),
+        (lambda row: None, "TypeError"),
+    ],
+)
+def test_a_run_whose_verdicts_say_too_little_is_named_and_passed_over(
+    store: Store, marks: Path, change: Callable[[dict[str, Any]], Any], reason: str
 ) -> None:
-    run = run_study(SHARING, store, options=SERIAL)
-    whole = study_table(SHARING, run)
-    damage(run.folder / "table.parquet", change)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        pd.testing.assert_frame_equal(study_table(SHARING, run), whole, check_exact=True)
-    # A run without a table is an ordinary thing: published ones have none.
-    assert [each.category for each in said] == ([] if change is None else [DamageFound])
+    run = run_study(COUNT, store, options=SERIAL)
+    content = read_json(run.folder / "run.json")
+    rows = [change(content["verdicts"][0]), *content["verdicts"][1:]]
+    (run.folder / "run.json").write_text(json.dumps(content | {"verdicts": rows}))
+    said = rf"run\.json is no record of a run \(.*{reason}.*\); the run is passed over, and `skiplab run {COUNT.id} "
+    with pytest.warns(DamageFound, match=said):
+        assert store.runs() == []
 
 
 def test_a_lost_table_is_said_and_the_report_goes_on(store: Store, marks: Path, tmp_path: Path) -> None:
     run_study(COUNT, store, options=SERIAL)
     run = run_study(SHARING, store, options=SERIAL)
-    (run.folder / "table.parquet").unlink()
     extra = run.trials[-1]["key"]
     damage(store.trial_folder(extra) / "table.parquet", lambda content: b"")
     lost = r"the table of toy2000/figure-2 cannot be read; make it again with `skiplab run toy2000/figure-2`"

@@ -81,7 +81,7 @@ def test_a_failure_comes_back_as_words(tmp_path: Path, marks: Path, monkeypatch:
     assert "seed 0 was told to fail" in crashed.problem
     assert refused.problem == "seed 1 was told to refuse; choose another."
     assert fine.table is not None
-    assert fine.record["trial"] == "counted_studies.draw"
+    assert fine.record["trial"] == "counted/draw"
     assert fine.record["version"] == 1
     assert fine.record["source"] == provenance.source_hash()
 

@@ -19,7 +19,7 @@ from skiplab.checks import Refused, SkiplabError
 from skiplab.files import read_json, write_json
 from skiplab.reproduction import packing, pieces
 from skiplab.reproduction.packing import PackDamaged, pack, unpack
-from skiplab.reproduction.runner import Options, run_study
+from skiplab.reproduction.runner import Options, drawn, run_study
 from skiplab.reproduction.store import Store
 
 SERIAL = Options(executor="serial")
@@ -37,7 +37,7 @@ def files(store: Store) -> dict[str, bytes]:
 def full(store: Store, marks: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A store with a run, whose pack needs several pieces."""
     monkeypatch.setattr(packing, "PIECE", 20_000)
-    run_study(COUNT, store, options=SERIAL)
+    drawn(COUNT, run_study(COUNT, store, options=SERIAL))
     return store
 
 
@@ -238,7 +238,7 @@ def test_an_earlier_pack_stays_until_the_new_one_is_whole(
             rename(source, target)
 
         with monkeypatch.context() as patch:
-            patch.setattr(os, "rename", failing)
+            patch.setattr(pieces, "move", failing)
             with pytest.raises(SkiplabError, match="Permission denied"):
                 pack(full, folder / "pack")
         assert {path: path.read_bytes() for path in folder.iterdir()} == before

@@ -12,7 +12,16 @@ import pytest
 from counted_studies import CATALOGUE, COUNT, SHARING, WITH_DATA, Draw, counts, draw
 
 from skiplab.checks import DataMissing
-from skiplab.reproduction.runner import Options, TrialFailed, Unfinished, Watcher, can_run, run_study
+from skiplab.reproduction.runner import (
+    Options,
+    TrialFailed,
+    Unfinished,
+    Watcher,
+    can_run,
+    drawn,
+    run_study,
+    study_table,
+)
 from skiplab.reproduction.scoreboard import FIELDS, scoreboard
 from skiplab.reproduction.store import Store
 from skiplab.reproduction.study import Study
@@ -41,14 +50,10 @@ class Listening(Watcher):
 
 def test_a_run_leaves_table_figure_verdicts_and_where_they_came_from(store: Store, marks: Path) -> None:
     run = run_study(COUNT, store, options=SERIAL)
-    assert sorted(path.name for path in run.folder.iterdir()) == [
-        "figure.png",
-        "figure.svg",
-        "run.json",
-        "table.parquet",
-    ]
-    assert len(pd.read_parquet(run.folder / "table.parquet")) == 24
-    assert [(row["claim"], row["verdict"]) for row in run.verdicts] == [
+    assert sorted(path.name for path in run.folder.iterdir()) == ["run.json"]
+    assert [path.name for path in drawn(COUNT, run).pictures] == ["figure.svg", "figure.png"]
+    assert len(study_table(COUNT, run)) == 24
+    assert [(row.claim, row.verdict) for row in run.verdicts] == [
         ("positive", "holds"),
         ("positive", "contradicted"),
         ("complete", "holds"),
@@ -59,7 +64,7 @@ def test_a_run_leaves_table_figure_verdicts_and_where_they_came_from(store: Stor
     assert all(store.has(each["key"]) for each in run.trials)
     record = store.record(run.trials[0]["key"])
     assert record["settings"] == {"seed": 0}
-    assert record["trial"] == "counted_studies.draw"
+    assert record["trial"] == "counted/draw"
     json.loads((run.folder / "run.json").read_text(), parse_constant=lambda word: pytest.fail(word))
 
 
@@ -83,7 +88,7 @@ def test_a_trial_named_by_two_studies_runs_once(store: Store, marks: Path) -> No
     assert watcher.heard == ["the best again: half way"]
     assert watcher.stored == ["the best again"]
     # The second stage was named from the first one's table.
-    means = pd.read_parquet(run.folder / "table.parquet").groupby("seed")["value"].mean()
+    means = study_table(SHARING, run).groupby("seed")["value"].mean()
     assert extra == 100 + means.drop(extra).idxmax()
 
 
@@ -111,7 +116,7 @@ def test_a_published_trial_is_not_repeated(store: Store, marks: Path, published_
     run = run_study(COUNT, store, options=SERIAL)
     assert sorted(counts(marks)) == [0, 1, 3, 4, 5]
     assert not store.has(key)
-    assert 55.0 in set(pd.read_parquet(run.folder / "table.parquet")["value"])
+    assert 55.0 in set(study_table(COUNT, run)["value"])
     assert "H200" in run.provenance["trials_devices"]
 
 
@@ -157,8 +162,9 @@ def test_the_time_limit_keeps_what_is_done(
 def test_processes_and_serial_store_the_same_bytes(tmp_path: Path, marks: Path) -> None:
     serial = run_study(COUNT, Store(tmp_path / "a"), options=SERIAL)
     parallel = run_study(COUNT, Store(tmp_path / "b"), options=Options(executor="processes"))
-    for name in ("table.parquet", "figure.png", "figure.svg"):
-        assert (serial.folder / name).read_bytes() == (parallel.folder / name).read_bytes(), name
+    for one, other in zip(drawn(COUNT, serial).pictures, drawn(COUNT, parallel).pictures, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+    pd.testing.assert_frame_equal(study_table(COUNT, serial), study_table(COUNT, parallel), check_exact=True)
     assert serial.verdicts == parallel.verdicts
 
 
@@ -201,17 +207,17 @@ def test_a_newer_version_makes_results_stale(store: Store, marks: Path) -> None:
     run_study(COUNT, store, options=SERIAL)
     run_study(COUNT, store, scale="smoke", options=SERIAL)
     rows = scoreboard(CATALOGUE, store)
-    assert [(row["claim"], row["stale"], row["scale"]) for row in rows] == [
+    assert [(row.verdict.claim, row.verdict.stale, row.verdict.scale) for row in rows] == [
         ("positive", False, "quick"),
         ("positive", False, "quick"),
         ("complete", False, "quick"),
     ]
-    assert all(set(FIELDS) <= set(row) for row in rows)
+    assert all(tuple(row.to_dict()) == FIELDS for row in rows)
     try:
-        Trial(draw.function, 2)
-        assert {row["stale"] for row in scoreboard(CATALOGUE, store)} == {True}
+        Trial(draw.function, draw.name, 2)
+        assert {row.verdict.stale for row in scoreboard(CATALOGUE, store)} == {True}
     finally:
-        Trial(draw.function, 1)
+        Trial(draw.function, draw.name, 1)
 
 
 def test_the_scoreboard_shows_the_best_run_or_all_in_the_order_of_the_catalogue(
@@ -220,10 +226,12 @@ def test_the_scoreboard_shows_the_best_run_or_all_in_the_order_of_the_catalogue(
     run_study(SHARING, store, options=SERIAL)
     run_study(COUNT, store, overrides={"runs": 7}, options=SERIAL)
     run_study(COUNT, store, options=SERIAL)
-    assert [row["study"] for row in scoreboard(CATALOGUE, store)] == [COUNT.id] * 3 + [SHARING.id] * 3
+    assert [row.verdict.study for row in scoreboard(CATALOGUE, store)] == [COUNT.id] * 3 + [SHARING.id] * 3
     everything = scoreboard(CATALOGUE, store, all_runs=True)
-    assert [row["study"] for row in everything] == [COUNT.id] * 6 + [SHARING.id] * 3
-    assert [row["runs"] for row in everything if row["claim"] == "positive"] == [6, 6, 7, 7, 7, 7]
+    assert [row.verdict.study for row in everything] == [COUNT.id] * 6 + [SHARING.id] * 3
+    assert [row.verdict.runs for row in everything if row.verdict.claim == "positive"] == [6, 6, 7, 7, 7, 7]
+    assert {row.run.partition("+")[0] for row in everything} == {"quick"}
+    assert len({row.run for row in everything}) == 2
 
 
 def test_a_newer_version_runs_again(store: Store, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ class IdentityShortcut(nn.Module):
         return F.pad(x, (0, 0, 0, 0, 0, self.padding)) if self.padding else x
 
 
-class Layout(TypedDict, total=False):
+class ImageSizes(TypedDict, total=False):
     """Sizes that all image networks take; GroupedNet explains them."""
 
     filters: Sequence[int]

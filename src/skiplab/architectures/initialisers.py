@@ -109,19 +109,6 @@ class He(Initialiser):
 
 
 @dataclass(frozen=True)
-class Normal(Initialiser):
-    """The same deviation in every layer, whatever its fans."""
-
-    std: float
-
-    def __post_init__(self) -> None:
-        _scale("std", self.std)
-
-    def deviation(self, fan_in: int, fan_out: int) -> float:
-        return self.std
-
-
-@dataclass(frozen=True)
 class KWI(Initialiser):
     """yu2019 eq 3, for plain networks ("Kaiming"): deviation √(2/S), S = C·U·V the fan-in."""
 

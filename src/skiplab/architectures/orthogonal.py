@@ -33,7 +33,7 @@ def orthonormal(rows: int, columns: int, generator: torch.Generator) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Orthogonal(Initialiser):
+class OrthogonalWeights(Initialiser):
     """Linear layers start as ``gain`` times a random matrix with orthonormal columns, or rows if A < B."""
 
     gain: float = 1.0
@@ -63,7 +63,7 @@ class Orthogonal(Initialiser):
 
 
 @dataclass(frozen=True)
-class DeltaOrthogonal(Orthogonal):
+class DeltaOrthogonal(OrthogonalWeights):
     """Kernels are zero but for an orthonormal centre tap, K[:, :, centre] = gain · W; Linear layers as above.
 
     At stride 1 and padding (k − 1)/2 each pixel is then multiplied by W, an isometry if A ≥ B. At stride s it

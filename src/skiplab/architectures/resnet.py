@@ -12,7 +12,7 @@ from typing import Unpack
 import torch
 from torch import nn
 
-from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, Layout, conv3x3
+from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, ImageSizes, conv3x3
 from skiplab.architectures.initialisers import He, Initialiser
 from skiplab.shapes import Images
 
@@ -52,7 +52,7 @@ class ResNet(GroupedNet):
         skips: bool = True,
         init: Initialiser = HE_INIT,
         dtype: torch.dtype = torch.float32,
-        **layout: Unpack[Layout],
+        **layout: Unpack[ImageSizes],
     ) -> None:
         stem, block = partial(_stem, dtype=dtype), partial(BasicBlock, skips=skips, dtype=dtype)
         super().__init__(stem, block, blocks, generator=generator, init=init, dtype=dtype, **layout)

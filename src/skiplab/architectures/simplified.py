@@ -13,7 +13,7 @@ from typing import Unpack
 import torch
 from torch import nn
 
-from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, Layout, conv3x3
+from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, ImageSizes, conv3x3
 from skiplab.architectures.initialisers import HMWI, KWI, Initialiser
 from skiplab.shapes import Images
 
@@ -56,7 +56,7 @@ class SimplifiedPlnNet(GroupedNet):
         generator: torch.Generator,
         init: Initialiser = KWI_INIT,
         dtype: torch.dtype = torch.float32,
-        **layout: Unpack[Layout],
+        **layout: Unpack[ImageSizes],
     ) -> None:
         stem, block = partial(_stem, dtype=dtype), partial(SimplifiedPlainBlock, dtype=dtype)
         super().__init__(stem, block, blocks, generator=generator, init=init, dtype=dtype, **layout)
@@ -75,7 +75,7 @@ class SimplifiedResNet(GroupedNet):
         generator: torch.Generator,
         init: Initialiser = HMWI_INIT,
         dtype: torch.dtype = torch.float32,
-        **layout: Unpack[Layout],
+        **layout: Unpack[ImageSizes],
     ) -> None:
         stem, block = partial(_stem, dtype=dtype), partial(SimplifiedResidualBlock, dtype=dtype)
         super().__init__(stem, block, blocks, generator=generator, init=init, dtype=dtype, **layout)

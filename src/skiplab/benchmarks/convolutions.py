@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Size:
+class ConvolutionSize:
     """Networks of 4·blocks + 2 layers; ``steps`` are timed together."""
 
     networks: int
@@ -23,11 +23,11 @@ class Size:
     steps: int
 
 
-CPU_SIZE = Size(networks=4, blocks=3, batch=32, steps=2)
-GPU_SIZE = Size(networks=10, blocks=12, batch=128, steps=20)
+CPU_SIZE = ConvolutionSize(networks=4, blocks=3, batch=32, steps=2)
+GPU_SIZE = ConvolutionSize(networks=10, blocks=12, batch=128, steps=20)
 
 
-def convolution_cases(device: str, size: Size | None = None) -> list[Case]:
+def convolution_cases(device: str, size: ConvolutionSize | None = None) -> list[Case]:
     """Some steps of the thin ReLU networks of balduzzi2017 on noise; on a CPU members are best taken in turn."""
     import torch
     import torch.nn.functional as F

@@ -21,7 +21,7 @@ from skiplab.benchmarks.harness import Case
 
 
 @dataclass(frozen=True)
-class Size:
+class HessianSize:
     """The network, the samples and the work."""
 
     inputs: int
@@ -34,8 +34,8 @@ class Size:
     batch_size: int | None = None  # all samples in one batch
 
 
-SMALL = Size(inputs=128, width=32, depth=10, samples=1000, probes=10, steps=80, first_layer=False)
-LARGE = Size(inputs=3072, width=128, depth=30, samples=5000, probes=1, steps=20, first_layer=True)
+SMALL = HessianSize(inputs=128, width=32, depth=10, samples=1000, probes=10, steps=80, first_layer=False)
+LARGE = HessianSize(inputs=3072, width=128, depth=30, samples=5000, probes=1, steps=20, first_layer=True)
 LOADER_BATCH = 500
 
 
@@ -55,7 +55,9 @@ def loader_hessian_cases(device: str) -> list[Case]:
     return _cases(replace(LARGE, batch_size=LOADER_BATCH), {"PyHessian": _pyhessian}, device)
 
 
-def _cases(size: Size, peers: dict[str, Callable[..., Callable[[], object]]], device: str) -> list[Case]:
+def _cases(
+    size: HessianSize, peers: dict[str, Callable[..., Callable[[], object]]], device: str
+) -> list[Case]:
     import torch
     from torch import nn
 
@@ -93,7 +95,7 @@ def _cases(size: Size, peers: dict[str, Callable[..., Callable[[], object]]], de
     return cases
 
 
-def _pyhessian(model: Any, criterion: Any, batches: list[Any], size: Size) -> Callable[[], object]:
+def _pyhessian(model: Any, criterion: Any, batches: list[Any], size: HessianSize) -> Callable[[], object]:
     from unittest import mock
 
     import torch
@@ -114,7 +116,7 @@ def _pyhessian(model: Any, criterion: Any, batches: list[Any], size: Size) -> Ca
     return run
 
 
-def _curvlinops(model: Any, criterion: Any, batches: list[Any], size: Size) -> Callable[[], object]:
+def _curvlinops(model: Any, criterion: Any, batches: list[Any], size: HessianSize) -> Callable[[], object]:
     from curvlinops import (  # type: ignore[import-not-found]
         HessianLinearOperator,
         lanczos_approximate_spectrum,
@@ -129,7 +131,7 @@ def _curvlinops(model: Any, criterion: Any, batches: list[Any], size: Size) -> C
     return run
 
 
-def _eigenthings(model: Any, criterion: Any, batches: list[Any], size: Size) -> Callable[[], object]:
+def _eigenthings(model: Any, criterion: Any, batches: list[Any], size: HessianSize) -> Callable[[], object]:
     from hessian_eigenthings import (  # type: ignore[import-not-found]
         HessianOperator,
         spectral_density,

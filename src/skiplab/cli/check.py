@@ -1,18 +1,19 @@
-"""``skiplab check``: the scoreboard, one row a claim and condition."""
+"""``skiplab check``: the scoreboard, one row per claim and condition."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from skiplab.cli.options import JsonOption, StoreOption
 from skiplab.cli.verdicts import rows_table
-from skiplab.reproduction.scoreboard import FIELDS, scoreboard
+from skiplab.reproduction.scoreboard import Row, scoreboard
 from skiplab.reproduction.store import Store
+from skiplab.reproduction.verdict import VERDICTS
 from skiplab.studies import CATALOGUE
 
 STALE = ", stale: its trials have a newer version, so run it again"
@@ -27,10 +28,10 @@ def check(
 ) -> None:
     """Print every claim's verdict from the largest results at hand, local before published."""
     rows = scoreboard(CATALOGUE, Store(store), all_runs=all_runs)
-    counts = Counter(row["verdict"] for row in rows)
+    counts = Counter(row.verdict.verdict for row in rows)
     if as_json:
-        claims = [{field: row[field] for field in FIELDS} for row in rows]
-        totals = {name: counts[name] for name in ("holds", "contradicted", "undecided")}
+        claims = [row.to_dict() for row in rows]
+        totals = {name: counts[name] for name in VERDICTS}
         typer.echo(json.dumps({"claims": claims, "counts": totals}, indent=1, allow_nan=False))
         return
     if not rows:
@@ -39,15 +40,16 @@ def check(
     _print(rows, counts)
 
 
-def _print(rows: list[dict[str, Any]], counts: Counter[str]) -> None:
+def _print(rows: list[Row], counts: Counter[str]) -> None:
     from rich.console import Console
 
     console = Console()
-    for (study, run, stale), group in groupby(rows, lambda row: (row["study"], row["run"], row["stale"])):
+    keys = groupby(rows, lambda row: (row.verdict.study, row.run, row.verdict.stale))
+    for (study, run, stale), group in keys:
         scale, _, deviating = run.partition("+")
         deviates = " with settings of its own" if deviating else ""
         heading = f"\n[bold]{study}[/] at {scale} scale{deviates}{STALE if stale else ''}"
         console.print(heading, highlight=False)
-        console.print(rows_table(list(group), console.width), highlight=False)
-    summary = ", ".join(f"{counts[name]} {name}" for name in ("holds", "contradicted", "undecided"))
+        console.print(rows_table([row.verdict for row in group], console.width), highlight=False)
+    summary = ", ".join(f"{counts[name]} {name}" for name in VERDICTS)
     console.print(f"{len(rows)} rows: {summary}", highlight=False)

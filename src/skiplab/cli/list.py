@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import typer
 
 from skiplab.cli.options import JsonOption, StoreOption, duration
 from skiplab.reproduction.store import Store, StudyRun, best_runs
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED
 from skiplab.studies import CATALOGUE
 
 
@@ -59,9 +61,6 @@ def verdicts(run: StudyRun | None) -> str:
     """Count a run's headline verdicts in a few signs, above where they come from."""
     if run is None:
         return "not run"
-    counts = {"holds": 0, "contradicted": 0, "undecided": 0}
-    for verdict in run.verdicts:
-        if verdict["headline"]:
-            counts[verdict["verdict"]] += 1
+    counts = Counter(verdict.verdict for verdict in run.verdicts if verdict.headline)
     where = "published" if run.published else run.scale
-    return f"✓{counts['holds']} ✗{counts['contradicted']} ?{counts['undecided']}\n{where}"
+    return f"✓{counts[HOLDS]} ✗{counts[CONTRADICTED]} ?{counts[UNDECIDED]}\n{where}"

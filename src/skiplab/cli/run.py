@@ -21,7 +21,9 @@ from skiplab.studies import CATALOGUE
 
 
 def run(
-    studies: Annotated[list[str], typer.Argument(help="Study ids, a paper's id, 'tour' or 'all'.")],
+    studies: Annotated[
+        list[str], typer.Argument(help="Study ids, a paper's id, 'tour', 'all', or a .py file.")
+    ],
     scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     runs: Annotated[int | None, typer.Option(help="Independent runs a condition.")] = None,
@@ -39,7 +41,8 @@ def run(
     one_of("scale", scale, SCALES)
     overrides = _overrides(runs, seed, settings or [], data)
     # A group's name means "what this machine can run of it", even where the group has one study.
-    many = len(chosen) > 1 or studies != [study.id for study in chosen]
+    alone = len(studies) == 1 and (studies[0].endswith(".py") or "/" in studies[0])
+    many = not alone
     if many:
         _refuse_unknown(overrides, chosen)
     _check_device(device)

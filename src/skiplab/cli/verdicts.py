@@ -1,4 +1,4 @@
-"""How verdicts look in a terminal: one table a study, its claims as headings, readable at 80 columns."""
+"""How verdicts look in a terminal: one table per study, its claims as headings, readable at 80 columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction.store import StudyRun, default_root
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 GAP = 2  # spaces between columns
 LEAST_ROOM = 24  # columns for a condition beside its numbers; with fewer it goes above them
 SIGNS = {
-    "holds": "[green]✓ holds[/]",
-    "contradicted": "[red]✗ contradicted[/]",
-    "undecided": "[yellow]? undecided[/]",
+    HOLDS: "[green]✓ holds[/]",
+    CONTRADICTED: "[red]✗ contradicted[/]",
+    UNDECIDED: "[yellow]? undecided[/]",
 }
 
 
@@ -31,9 +32,9 @@ def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> Non
     if run.scale == "smoke":
         console.print("Smoke scale only shows that it runs; verdicts start at quick scale.")
     else:
-        rows = [row for row in run.verdicts if row["headline"] or all_rows]
+        rows = [row for row in run.verdicts if row.headline or all_rows]
         console.print(rows_table(rows, console.width), highlight=False)
-        further = sum(not row["headline"] for row in run.verdicts)
+        further = sum(not row.headline for row in run.verdicts)
         if further and not all_rows:
             more = "1 further row" if further == 1 else f"{further} further rows"
             console.print(
@@ -53,8 +54,8 @@ def _show_command(study: Study, run: StudyRun) -> str:
     return f"skiplab show {study.id} --run {run.name}{place}"
 
 
-def rows_table(rows: Sequence[dict[str, Any]], width: int) -> Group:
-    """Verdict rows with a heading a claim; a column that says nothing is left out, and no number is ever cut.
+def rows_table(rows: Sequence[Verdict], width: int) -> Group:
+    """Verdict rows with a heading per claim; a column that says nothing is left out, and no number is ever cut.
 
     The condition takes the room that the numbers leave, or a line of its own where that is too little.
     """
@@ -65,14 +66,14 @@ def rows_table(rows: Sequence[dict[str, Any]], width: int) -> Group:
 
     heads = ["verdict", "ours", "interval", "paper", "runs"]
     facts = [_facts(row) for row in rows]
-    if all(row["paper_value"] is None for row in rows):
+    if all(row.paper_value is None for row in rows):
         heads.remove("paper")
         for cells in facts:
             del cells[3]
     widths = [
         max(Text.from_markup(cell).cell_len for cell in column) for column in zip(heads, *facts, strict=True)
     ]
-    longest = max([len("condition"), *(len(row["condition"]) for row in rows)])
+    longest = max([len("condition"), *(len(row.condition) for row in rows)])
     room = min(longest, width - sum(widths) - GAP * len(widths))
     beside = room >= min(longest, LEAST_ROOM)
 
@@ -89,30 +90,32 @@ def rows_table(rows: Sequence[dict[str, Any]], width: int) -> Group:
         line("condition", heads),
         "─" * min(width, sum(widths) + GAP * len(widths) + max(room, GAP)),
     ]
-    for claim, group in groupby(zip(rows, facts, strict=True), key=lambda pair: pair[0]["claim"]):
+    for claim, group in groupby(zip(rows, facts, strict=True), key=lambda pair: pair[0].claim):
         pairs = list(group)
-        unit = pairs[0][0]["unit"]
+        unit = pairs[0][0].unit
         shown.append(Text.from_markup(f"[bold]{escape(claim)}[/]" + (f"  {escape(unit)}" if unit else "")))
         for row, cells in pairs:
-            shown += [] if beside else [Text(row["condition"])]
-            shown.append(line(row["condition"], cells))
+            shown += [] if beside else [Text(row.condition)]
+            shown.append(line(row.condition, cells))
     return Group(*shown)
 
 
-def _facts(row: dict[str, Any]) -> list[str]:
+def _facts(row: Verdict) -> list[str]:
     from rich.markup import escape
 
-    # An exact claim looks at numbers, each of which must be right, and not at runs.
-    extent, runs = ("exact", "–") if row["kind"] == "exact" else (interval(row), str(row["runs"]))
-    facts = (number(row["statistic"]), extent, number(row["paper_value"]), runs)
-    return [SIGNS[row["verdict"]], *map(escape, facts)]
+    extent, runs = (
+        row.meaning.written_interval(interval(row.low, row.high)),
+        row.meaning.written_runs(row.runs),
+    )
+    facts = (number(row.statistic), extent, number(row.paper_value), runs)
+    return [SIGNS[row.verdict], *map(escape, facts)]
 
 
-def interval(row: dict[str, Any]) -> str:
-    """Write a row's interval; an end at infinity is a dash, and so is an interval that does not exist."""
-    if row["low"] is None and row["high"] is None:
+def interval(low: float | None, high: float | None) -> str:
+    """Write an interval; an end at infinity is a dash, and so is an interval that does not exist."""
+    if low is None and high is None:
         return "–"
-    return f"[{number(row['low'], 3)}, {number(row['high'], 3)}]"
+    return f"[{number(low, 3)}, {number(high, 3)}]"
 
 
 def number(value: float | None, digits: int = 4) -> str:

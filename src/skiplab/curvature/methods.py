@@ -27,7 +27,7 @@ ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-10}
 
 
 @dataclass(frozen=True)
-class Settings:
+class SpectrumSettings:
     threshold: float
     relative: bool
     probes: int
@@ -41,7 +41,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Rule:
+class SpectrumRule:
     """What a method found for some members: the nodes, and the three fractions' values, errors and limits."""
 
     threshold: Tensor
@@ -56,7 +56,7 @@ class Rule:
     steps: int
 
 
-def exact(product: HessianProduct, members: slice, settings: Settings) -> Rule:
+def exact(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
     eigenvalues = la.matrix_eigenvalues(product.matrix())
     t = _threshold(eigenvalues.abs().amax(-1), settings)
     values = {
@@ -69,10 +69,12 @@ def exact(product: HessianProduct, members: slice, settings: Settings) -> Rule:
     powers = torch.stack([eigenvalues.pow(j).mean(-1) for j in range(1, 5)], -1)
     true = torch.ones_like(t, dtype=torch.bool)
     nodes = eigenvalues[:, None]
-    return Rule(t, values, zero, values, values, true, nodes, weights[:, None], powers, product.dimension)
+    return SpectrumRule(
+        t, values, zero, values, values, true, nodes, weights[:, None], powers, product.dimension
+    )
 
 
-def lanczos(product: HessianProduct, members: slice, settings: Settings) -> Rule:
+def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
     _require_symmetric(product, settings)
     most = min(settings.max_steps, product.dimension - settings.deflate)
     rest = _without_outliers(product, members, settings)
@@ -105,7 +107,7 @@ def lanczos(product: HessianProduct, members: slice, settings: Settings) -> Rule
     gaps = torch.maximum((left_high - left_low).mean(-1), (right_high - right_low).mean(-1))
     nodes, weights = rest.joined(rule)
     powers = torch.stack([(weights * nodes.pow(j)).sum(-1).mean(-1) for j in range(1, 5)], -1)
-    return Rule(
+    return SpectrumRule(
         t,
         {name: middle.mean(-1) for name, middle in middles.items()},
         {name: stderr(middle, product.dimension) for name, middle in middles.items()},
@@ -119,7 +121,7 @@ def lanczos(product: HessianProduct, members: slice, settings: Settings) -> Rule
     )
 
 
-def by_moments(product: HessianProduct, members: slice, settings: Settings) -> Rule:
+def by_moments(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
     _require_symmetric(product, settings)
     rest = _without_outliers(product, members, settings)
     found = la.moments_of(rest.product, rest.start).samples
@@ -149,7 +151,7 @@ def by_moments(product: HessianProduct, members: slice, settings: Settings) -> R
     error = torch.tensor(errors, dtype=torch.float64, device=t.device).unbind(-1)
     half = [quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
     nodes, weights = rest.joined(short)
-    return Rule(
+    return SpectrumRule(
         t,
         dict(zip(FRACTIONS, value, strict=True)),
         dict(zip(FRACTIONS, error, strict=True)),
@@ -166,7 +168,7 @@ def by_moments(product: HessianProduct, members: slice, settings: Settings) -> R
 # What they share -----------------------------------------------------------------------------------------
 
 
-def _start(product: HessianProduct, members: slice, settings: Settings) -> Tensor:
+def _start(product: HessianProduct, members: slice, settings: SpectrumSettings) -> Tensor:
     """Probes of each member from its own place in the ensemble, so that grouping changes nothing."""
     each = [
         la.probes((), settings.probes, product.dimension, torch_generator(settings.seed, "probes", member))
@@ -175,7 +177,7 @@ def _start(product: HessianProduct, members: slice, settings: Settings) -> Tenso
     return torch.stack(each).to(product.device, product.dtype)
 
 
-def _threshold(largest: Tensor, settings: Settings) -> Tensor:
+def _threshold(largest: Tensor, settings: SpectrumSettings) -> Tensor:
     if not settings.relative:
         return torch.full_like(largest, settings.threshold, dtype=torch.float64)
     return settings.threshold * largest.double()
@@ -197,7 +199,7 @@ def _all_probes(rules: list[la.Gauss]) -> la.Gauss:
     )
 
 
-def _is_tight(state: la.Tridiagonal, rest: Rest, settings: Settings) -> Tensor:
+def _is_tight(state: la.Tridiagonal, rest: Rest, settings: SpectrumSettings) -> Tensor:
     """Whether the limits at ±t are closer than the tolerance, for each member."""
     t = _threshold(rest.largest(la.gauss(state)), settings)
     gaps = [(high - low).mean(-1) for low, high in rest.limits(state, t)]
@@ -210,7 +212,7 @@ def _is_over(state: la.Tridiagonal) -> Tensor:
     return state.finished.all(-1)
 
 
-def _require_symmetric(product: HessianProduct, settings: Settings) -> None:
+def _require_symmetric(product: HessianProduct, settings: SpectrumSettings) -> None:
     if product.route != "forward mode":
         # Our rules are symmetric; autograd's second derivatives may be wrong, say in a function of the user's own.
         la.require_symmetric(
@@ -223,7 +225,7 @@ def _require_symmetric(product: HessianProduct, settings: Settings) -> None:
         )
 
 
-def _without_outliers(product: HessianProduct, members: slice, settings: Settings) -> Rest:
+def _without_outliers(product: HessianProduct, members: slice, settings: SpectrumSettings) -> Rest:
     start = _start(product, members, settings)
     if not settings.deflate:
         return Rest.all_of(product, start, ROUNDING[product.dtype])

@@ -78,8 +78,9 @@ class HessianProduct:
     ``chunk`` is how many products (vectors, or members of an ensemble) are computed at once; by default as many
     as memory allows. Vectors are cast to the network's precision, answers back to the vectors'.
 
-    >>> product = HessianProduct(model, loader, criterion=torch.nn.CrossEntropyLoss())
-    >>> product(torch.randn(1, 10, product.dimension))
+    >>> product = HessianProduct(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
+    >>> product(torch.randn(1, 10, product.dimension)).shape  # ten vectors at once
+    torch.Size([1, 10, 139])
     """
 
     def __init__(
@@ -298,7 +299,8 @@ def hessian_product(
 ) -> HessianProducts:
     """Multiply vectors (E, k, P) with the loss's curvature; by default each member's gradient, (E, 1, P).
 
-    >>> hessian_product(model, (x, y), criterion=torch.nn.CrossEntropyLoss()).curvature
+    >>> hessian_product(model, (x, y), criterion=torch.nn.CrossEntropyLoss()).curvature.shape
+    torch.Size([1, 1])
     """
     product = HessianProduct(
         target,

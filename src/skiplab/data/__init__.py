@@ -17,7 +17,7 @@ from skiplab.data.registry import NAMES, remedy, root
 if TYPE_CHECKING:
     from skiplab.data.components import Principal, principal_components
     from skiplab.data.download import FetchResult, fetch
-    from skiplab.data.identity import fingerprint, provenance
+    from skiplab.data.identity import fingerprint
     from skiplab.data.imagesets import ImageSet, load
     from skiplab.data.preparation import TensorSet, tensors
     from skiplab.data.reading import is_available
@@ -36,7 +36,6 @@ __all__ = [
     "is_available",
     "load",
     "principal_components",
-    "provenance",
     "remedy",
     "root",
     "tensors",
@@ -55,7 +54,6 @@ _HOMES = {
     "is_available": "reading",
     "load": "imagesets",
     "principal_components": "components",
-    "provenance": "identity",
     "tensors": "preparation",
 }
 

@@ -52,25 +52,6 @@ def fingerprint(name: str) -> str:
     return combine(_digests(name))
 
 
-def provenance(name: str) -> dict[str, Any]:
-    """Describe a set for the record of a run: fingerprint, and for each split its size and hashes.
-
-    ``complete`` says whether a split has the official number of images; ``official`` whether its arrays
-    have the published hashes, or None where none are published.
-    """
-    digests = _digests(name)
-    splits: dict[str, Any] = {}
-    for split, digest in digests.items():
-        source = SOURCES.get(name)
-        expected = source.hashes.get(split) if source else None
-        splits[split] = {
-            **asdict(digest),
-            "complete": source is None or digest.count == source.complete[split],
-            "official": digest.hashes == expected if expected else None,
-        }
-    return {"name": name, "fingerprint": combine(digests), "splits": splits}
-
-
 def combine(digests: dict[str, Digest]) -> str:
     """Hash the splits' hashes into one."""
     lines = [f"{split} {digest.images} {digest.labels}\n" for split, digest in digests.items()]

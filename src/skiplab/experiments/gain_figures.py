@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments.gains import WIDE, Gains, Model, accuracies
+from skiplab.experiments.gains import WIDE, Gains, Model, Quantity, accuracies
 from skiplab.reproduction.results import Results, matching
 
 if TYPE_CHECKING:
@@ -49,8 +49,20 @@ def curves_and_gains(results: Results, shown: Shown) -> Any:
     return figure
 
 
-def gains_panel(ax: Any, results: Results, data: str, shown: Shown, size: Gains = WIDE) -> None:
-    """Last accuracy against the initial gain, mean and interval over runs, models side by side."""
+def gains_panel(
+    ax: Any,
+    results: Results,
+    data: str,
+    shown: Shown,
+    size: Gains = WIDE,
+    *,
+    quantity: Quantity = accuracies,
+    dots: bool = True,
+) -> None:
+    """Last accuracy, or another quantity, against the initial gain: mean and interval over runs, models side by side.
+
+    ``dots``: whether every run is shown too. A gain at which a model has no runs is left empty.
+    """
     from skiplab.figures.colours import colour_of
     from skiplab.figures.curves import mean_interval
 
@@ -59,10 +71,13 @@ def gains_panel(ax: Any, results: Results, data: str, shown: Shown, size: Gains 
     for place, (name, model) in enumerate(shown.items()):
         shift = (place - (len(shown) - 1) / 2) * width
         for at, gain in enumerate(gains):
-            values = accuracies(size.at(results, data, model, gain))
+            values = quantity(size.at(results, data, model, gain))
+            if not len(values):
+                continue
+            if dots:
+                style = {"s": 6, "color": colour_of(name), "alpha": 0.4, "linewidths": 0}
+                ax.scatter([at + shift] * len(values), values, **style)
             mean, low, high = (float(each) for each in mean_interval(values))
-            dots = {"s": 6, "color": colour_of(name), "alpha": 0.4, "linewidths": 0}
-            ax.scatter([at + shift] * len(values), values, **dots)
             ends = [[mean - low], [high - mean]]
             ax.errorbar(at + shift, mean, ends, fmt="o", markersize=3, capsize=2, color=colour_of(name))
     ax.set_xticks(range(len(gains)), [f"{gain:.3g}" for gain in gains])

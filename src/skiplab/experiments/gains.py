@@ -10,7 +10,7 @@ gain, chosen on seeds that take no part in the verdict, and further rows at each
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from skiplab.experiments import networks
 from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Evidence
-from skiplab.reproduction.results import Results, matching, sample_of
+from skiplab.reproduction.results import Found, Results, matching, sample_of
 from skiplab.reproduction.trial import Call
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Quantity = Callable[["pd.DataFrame"], "np.ndarray"]  # rows of one model at one gain → one number per run
-Found = Callable[[Results], Iterable[Evidence]]  # what a claim's evidence is
 
 ONE_POINT = 0.01  # of accuracy: the smallest difference worth having
 # Ours: gradients are flat if their norm changes by less than a factor of ten through the whole network.

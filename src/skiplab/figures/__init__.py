@@ -1,1 +1,1 @@
-"""Style, colours and plots from plain arrays; the only room that imports matplotlib."""
+"""Style, colours and plots from plain arrays; besides the plots of single items, all that imports matplotlib."""

@@ -1,42 +1,35 @@
-"""Matrix-free maths on callables: Lanczos, quadrature with guaranteed limits, extremes, traces; knows no network."""
+"""Matrix-free maths on callables: Lanczos, quadrature with guaranteed limits, extremes, moments; knows no network."""
 
 from skiplab.linear_algebra.deflation import deflated, orthonormal, project_out
 from skiplab.linear_algebra.density import Density, spectral_density
 from skiplab.linear_algebra.exact import (
     dense_bytes,
     dense_matrix,
-    exact_eigenvalues,
     matrix_eigenvalues,
     require_room,
 )
 from skiplab.linear_algebra.extremes import Extremes, extreme_eigenvalues
-from skiplab.linear_algebra.lanczos import Tridiagonal, extend, join, lanczos
-from skiplab.linear_algebra.memory import Plan, available_bytes, lanczos_bytes, plan
-from skiplab.linear_algebra.moments import Moments, moments_of, stochastic_moments
+from skiplab.linear_algebra.lanczos import Tridiagonal, extend, lanczos
+from skiplab.linear_algebra.memory import MemoryPlan, available_bytes, lanczos_bytes, plan
+from skiplab.linear_algebra.moments import SpectralMoments, moments_of
 from skiplab.linear_algebra.operators import Product, probes, require_symmetric
-from skiplab.linear_algebra.quadrature import Gauss, counting, gauss, interval_limits, mass_limits
-from skiplab.linear_algebra.traces import Traces, traces
+from skiplab.linear_algebra.quadrature import Gauss, gauss, mass_limits
 
 __all__ = [
     "Density",
     "Extremes",
     "Gauss",
-    "Moments",
-    "Plan",
+    "MemoryPlan",
     "Product",
-    "Traces",
+    "SpectralMoments",
     "Tridiagonal",
     "available_bytes",
-    "counting",
     "deflated",
     "dense_bytes",
     "dense_matrix",
-    "exact_eigenvalues",
     "extend",
     "extreme_eigenvalues",
     "gauss",
-    "interval_limits",
-    "join",
     "lanczos",
     "lanczos_bytes",
     "mass_limits",
@@ -49,6 +42,4 @@ __all__ = [
     "require_room",
     "require_symmetric",
     "spectral_density",
-    "stochastic_moments",
-    "traces",
 ]

@@ -67,23 +67,6 @@ def dense_matrix(
     return matrix
 
 
-def exact_eigenvalues(
-    product: Product,
-    dimension: int,
-    *,
-    lead: Sequence[int] = (),
-    columns: int | None = None,
-    dtype: torch.dtype = torch.float64,
-    device: torch.device | str = "cpu",
-) -> Tensor:
-    """All eigenvalues (*lead, P), ascending, in float64, by the dense symmetric eigensolver.
-
-    >>> exact_eigenvalues(lambda v: v @ matrix, len(matrix))
-    """
-    matrix = dense_matrix(product, dimension, lead=lead, columns=columns, dtype=dtype, device=device)
-    return matrix_eigenvalues(matrix)
-
-
 def matrix_eigenvalues(matrix: Tensor) -> Tensor:
     """All eigenvalues (*lead, P), ascending, of symmetric matrices (*lead, P, P).
 

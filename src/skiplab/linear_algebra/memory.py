@@ -22,7 +22,7 @@ WORKING_VECTORS = 6
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """A run in parts: so many networks and probes at a time, and the bytes that one part takes."""
 
     members: int
@@ -90,7 +90,7 @@ def plan(
     budget: int | None = None,
     device: torch.device | str = "cpu",
     product_bytes: int = 0,
-) -> Plan:
+) -> MemoryPlan:
     """Split members × probes so that every part stays within ``budget`` bytes (default: half of what is free).
 
     ``product_bytes`` is what the operator needs for one vector of one member while it multiplies. Give a budget
@@ -120,7 +120,7 @@ def plan(
     probes_at_once = -(-probes // -(-probes // probes_at_once))
     members_at_once = -(-members // -(-members // members_at_once))
     total = members_at_once * probes_at_once * one
-    return Plan(members, probes, steps, dimension, members_at_once, probes_at_once, total, budget)
+    return MemoryPlan(members, probes, steps, dimension, members_at_once, probes_at_once, total, budget)
 
 
 def in_words(count: int) -> str:

@@ -62,11 +62,6 @@ def gauss(tridiagonal: Tridiagonal) -> Gauss:
     return Gauss(nodes * scale[..., None], weights / weights.sum(-1, keepdim=True), residuals)
 
 
-def counting(nodes: Tensor, weights: Tensor, t: Tensor | float) -> Tensor:
-    """Weight (*lead, k) of the nodes strictly left of t, a number or a tensor that broadcasts to (*lead, k)."""
-    return torch.where(nodes < _points(t, nodes[..., 0])[..., None], weights, 0).sum(-1)
-
-
 def mass_limits(
     tridiagonal: Tridiagonal, t: Tensor | float, *, rounding: float = ROUNDING
 ) -> tuple[Tensor, Tensor]:
@@ -95,18 +90,6 @@ def mass_limits(
     high = 1 - torch.where((number > 0) & (distance > 0), weights * surely, 0).sum(-1)
     slack = torch.where(tridiagonal.finished, 0, SLACK)
     return (low - slack).clamp(0, 1), (high + slack).clamp(0, 1)
-
-
-def interval_limits(
-    tridiagonal: Tridiagonal, left: Tensor | float, right: Tensor | float, *, rounding: float = ROUNDING
-) -> tuple[Tensor, Tensor]:
-    """Return limits, each (*lead, k), of the mass in the open interval (left, right).
-
-    μ((a, b)) = μ((−∞, b)) − μ((−∞, a]), so the gap is the sum of the gaps at both ends.
-    """
-    low_left, high_left = mass_limits(tridiagonal, left, rounding=rounding)
-    low_right, high_right = mass_limits(tridiagonal, right, rounding=rounding)
-    return (low_right - high_left).clamp(0, 1), (high_right - low_left).clamp(0, 1)
 
 
 def _in_units(tridiagonal: Tridiagonal) -> tuple[Tensor, Tensor, Tensor, Tensor]:

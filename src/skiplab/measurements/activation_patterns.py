@@ -116,7 +116,8 @@ def activation_patterns(
     network in which a layer meets a number that is not finite is refused, a member of an ensemble is marked.
 
     >>> patterns = activation_patterns(model, x, statistics="batch")
-    >>> patterns.activation, patterns.coactivation, patterns.contiguity("act3")
+    >>> patterns.activation.shape, patterns.coactivation.shape  # (networks, layers)
+    (torch.Size([1, 2]), torch.Size([1, 2]))
     """
     subject = Subject.of(target)
     names = _chosen(subject.module, layers)

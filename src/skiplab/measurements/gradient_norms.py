@@ -62,7 +62,8 @@ def gradient_norms(
     has norms half as large. A network whose loss or gradient is not finite is refused; an ensemble's member has NaN.
 
     >>> norms = gradient_norms(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
-    >>> norms.mean, norms.slope
+    >>> norms.mean.shape, norms.slope.shape  # (networks, layers) and (networks,)
+    (torch.Size([1, 3]), torch.Size([1]))
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     is_sum = reduction(subject.criterion) == "sum"

@@ -156,7 +156,8 @@ def gradient_shattering(
     its samples, for which a second backward pass looks.
 
     >>> found = gradient_shattering(model, x, statistics="batch")
-    >>> found.autocorrelation(15), found.effective_rank
+    >>> found.autocorrelation(5).shape, found.effective_rank.shape  # (networks, lags) and (networks,)
+    (torch.Size([1, 6]), torch.Size([1]))
     """
     samples_in(batch)  # refused before anything is computed
     # In a caller's inference mode nothing would have a gradient, and all of them would be 0.

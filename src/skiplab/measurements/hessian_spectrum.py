@@ -26,8 +26,8 @@ from skiplab.checks import at_least, one_of, require, whole_numbers
 from skiplab.curvature.methods import (
     FRACTIONS,
     SHORT_STEPS,
-    Rule,
-    Settings,
+    SpectrumRule,
+    SpectrumSettings,
     by_moments,
     exact,
     lanczos,
@@ -114,7 +114,8 @@ def hessian_spectrum(
     15 % narrower, which the same time spent on further steps did as well where we compared: hence the default 0.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
-    >>> spectrum.degenerate, spectrum.degenerate_low, spectrum.degenerate_high, spectrum.resolved
+    >>> bool(spectrum.degenerate_low <= spectrum.degenerate <= spectrum.degenerate_high), spectrum.method
+    (True, 'exact')
     """
     one_of("method", method, METHODS)
     require(
@@ -131,7 +132,9 @@ def hessian_spectrum(
         deflate == 0 or method in ("lanczos", "moments"),
         f"deflate is {deflate}, but method {method!r} probes nothing or may not; choose 'lanczos' or 'moments'.",
     )
-    settings = Settings(threshold, relative, probes, steps, max_steps, tolerance, deflate, seed, memory, tell)
+    settings = SpectrumSettings(
+        threshold, relative, probes, steps, max_steps, tolerance, deflate, seed, memory, tell
+    )
     found = _spectrum(subject, given, names, kind, method, settings)
     if not blocks:
         return found
@@ -142,7 +145,12 @@ def hessian_spectrum(
 
 
 def _spectrum(
-    subject: Subject, batches: list[Batch], names: Sequence[str], kind: str, method: str, settings: Settings
+    subject: Subject,
+    batches: list[Batch],
+    names: Sequence[str],
+    kind: str,
+    method: str,
+    settings: SpectrumSettings,
 ) -> HessianSpectrum:
     dimension = sum(subject.parameters[name][0].numel() for name in names)
     device = subject.parameters[names[0]].device
@@ -160,7 +168,7 @@ def _spectrum(
 
 
 def _groups(
-    method: str, size: int, dimension: int, device: torch.device, settings: Settings
+    method: str, size: int, dimension: int, device: torch.device, settings: SpectrumSettings
 ) -> Iterator[slice]:
     """Members at a time: one matrix fits more surely than all, Lanczos takes as many as its plan says."""
     if method == "exact":
@@ -188,7 +196,7 @@ def _exact_fits(dimension: int, members: int, device: torch.device) -> bool:
     return dimension <= LARGEST_EXACT and seconds < EXACT_SECONDS and fits
 
 
-def _joined(method: str, rules: list[Rule], dimension: int, samples: int) -> HessianSpectrum:
+def _joined(method: str, rules: list[SpectrumRule], dimension: int, samples: int) -> HessianSpectrum:
     """Put the groups of members together."""
     steps = max(rule.nodes.shape[-1] for rule in rules)
 

@@ -154,7 +154,8 @@ def singularities(
     A loss is needed only for ``stuck``. Covariances are taken over samples and, in convolutions, positions.
 
     >>> found = singularities(model, (x, y))
-    >>> found.norm, found.overlap, found.dependence, found.dead
+    >>> found.norm.shape, found.overlap.shape, found.dependence.shape, found.dead.shape  # (networks,) each
+    (torch.Size([1]), torch.Size([1]), torch.Size([1]), torch.Size([1]))
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     at_least("top", top, 1)

@@ -124,7 +124,8 @@ def rescaling_symmetry(
     chained if each is read by the next alone, so that a branch ends a chain.
 
     >>> found = rescaling_symmetry(model, (x, y))
-    >>> found.score, found.stderr, found.mean_change
+    >>> bool(found.mean_change < 1e-5)  # without skips, layers of rectifiers can be rescaled against each other
+    True
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     require(0 < factor < torch.inf, f"factor is {factor}, but must be a positive number such as 10.")
@@ -165,7 +166,8 @@ def permutation_symmetry(
     of ``rescaling_symmetry``. Layers are left out whose units a sum or product joins to another's that does not come
     before it, and grouped convolutions, since their units cannot move by themselves.
 
-    >>> permutation_symmetry(model, (x, y)).mean_change
+    >>> bool(permutation_symmetry(model, (x, y)).mean_change < 1e-5)
+    True
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     at_least("draws", draws, 1)

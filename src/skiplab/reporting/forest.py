@@ -1,74 +1,58 @@
 """A claim's interval as a small drawing: where it holds, our estimate, and how sure we are.
 
 The drawing is inline SVG coloured by the page's style sheet, so it follows the dark and light themes. It
-reads the stored verdict only: the region is that of the test in ``reproduction.verdict``.
+reads the stored verdict only: its kind knows the region and what else to mark.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from skiplab.reporting import words
+from skiplab.reproduction import numerals
+from skiplab.reproduction.kinds.base import Region
+from skiplab.reproduction.verdict import Verdict
 
 WIDTH, HEIGHT, MIDDLE = 200.0, 28.0, 14.0
-Region = tuple[float, float]
 
 
-def region_of(verdict: Mapping[str, Any]) -> Region:
-    """Return the statistic's values for which the claim holds; an end may be infinite."""
-    kind, margin, paper = verdict["kind"], verdict["margin"], verdict["paper_value"]
-    if kind == "ordered":
-        return 0.5, math.inf
-    if margin is None:
-        return -math.inf, math.inf
-    if kind == "greater":
-        return -margin, math.inf
-    if kind == "equivalent":
-        return -margin, margin
-    if kind == "value":
-        return (paper - margin, paper + margin) if paper is not None else (-math.inf, math.inf)
-    return 0.0, margin  # exact: the largest size of a number that should be 0
-
-
-def domain_of(verdicts: Sequence[Mapping[str, Any]]) -> Region | None:
+def domain_of(verdicts: Sequence[Verdict]) -> Region | None:
     """Return the range that shows every interval and every finite end of a region, or None for no number."""
     points = [
         point
         for verdict in verdicts
-        for point in (verdict["statistic"], verdict["low"], verdict["high"], *region_of(verdict))
+        for point in (verdict.statistic, verdict.low, verdict.high, *verdict.region)
         if point is not None and math.isfinite(point)
     ]
-    if not any(verdict["statistic"] is not None for verdict in verdicts) or min(points) == max(points):
+    if not any(verdict.statistic is not None for verdict in verdicts) or min(points) == max(points):
         return None
     pad = 0.12 * (max(points) - min(points))
     return min(points) - pad, max(points) + pad
 
 
-def spoken(verdict: Mapping[str, Any]) -> str:
+def spoken(verdict: Verdict) -> str:
     """Say what the drawing shows, for readers who do not see it."""
-    low, high = region_of(verdict)
+    low, high = verdict.region
     if math.isfinite(low) and math.isfinite(high):
-        where = f"between {words.limit(low)} and {words.limit(high)}"
+        where = f"between {numerals.limit(low)} and {numerals.limit(high)}"
     else:
-        where = f"above {words.limit(low)}"
-    extent = words.interval(verdict["low"], verdict["high"]) if _has_interval(verdict) else "not known"
-    return f"Ours {words.number(verdict['statistic'])}, interval {extent}; the claim holds {where}."
+        where = f"above {numerals.limit(low)}"
+    extent = numerals.interval(verdict.low, verdict.high) if _has_interval(verdict) else "not known"
+    return f"Ours {numerals.number(verdict.statistic)}, interval {extent}; the claim holds {where}."
 
 
-def draw(verdict: Mapping[str, Any], domain: Region | None) -> Markup:
+def draw(verdict: Verdict, domain: Region | None) -> Markup:
     """Draw one verdict on a given range, or nothing where there is no number to draw."""
-    if domain is None or verdict["statistic"] is None:
+    if domain is None or verdict.statistic is None:
         return Markup("")
 
     def place(value: float) -> float:
         share = (value - domain[0]) / (domain[1] - domain[0])
         return round(min(max(share, 0.0), 1.0) * WIDTH, 2)
 
-    region = region_of(verdict)
+    region = verdict.region
     left, right = place(region[0]), place(region[1])
     parts = [f'<rect class="region" x="{left}" y="3" width="{round(right - left, 2)}" height="22"/>']
     parts += [
@@ -76,24 +60,25 @@ def draw(verdict: Mapping[str, Any], domain: Region | None) -> Markup:
         for end, x in zip(region, (left, right), strict=True)
         if math.isfinite(end)
     ]
-    if verdict["kind"] == "value" and verdict["paper_value"] is not None:
-        x = place(verdict["paper_value"])
-        parts.append(f'<path class="paper" d="M{x} 1 l3.5 -0 l-3.5 5 l-3.5 -5 z"/>')
+    parts += [
+        f'<path class="paper" d="M{place(mark)} 1 l3.5 -0 l-3.5 5 l-3.5 -5 z"/>'
+        for mark in verdict.meaning.marks(verdict)
+    ]
     if _has_interval(verdict):
-        low, high = verdict["low"], verdict["high"]
+        low, high = verdict.low, verdict.high
         start, stop = 0.0 if low is None else place(low), WIDTH if high is None else place(high)
         parts.append(f'<line class="interval" x1="{start}" x2="{stop}" y1="{MIDDLE}" y2="{MIDDLE}"/>')
         for x, end, turn in ((start, low, 1), (stop, high, -1)):
             # An open end is an arrow, a closed one a cap.
             shape = f"M{x + 5 * turn} 9.5 L{x} 14 L{x + 5 * turn} 18.5" if end is None else f"M{x} 10 V18"
             parts.append(f'<path class="interval" d="{shape}"/>')
-    parts.append(f'<circle class="estimate" cx="{place(verdict["statistic"])}" cy="{MIDDLE}" r="3.6"/>')
+    parts.append(f'<circle class="estimate" cx="{place(verdict.statistic)}" cy="{MIDDLE}" r="3.6"/>')
     opening = Markup(
         '<svg class="forest {verdict}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{label}">'
-    ).format(verdict=verdict["verdict"], width=WIDTH, height=HEIGHT, label=spoken(verdict))
+    ).format(verdict=verdict.verdict, width=WIDTH, height=HEIGHT, label=spoken(verdict))
     return opening + Markup("".join(parts) + "</svg>")
 
 
-def _has_interval(verdict: Mapping[str, Any]) -> bool:
-    tested = verdict["p"] is not None
-    return verdict["statistic"] is not None and (tested or None not in (verdict["low"], verdict["high"]))
+def _has_interval(verdict: Verdict) -> bool:
+    tested = verdict.p is not None
+    return verdict.statistic is not None and (tested or None not in (verdict.low, verdict.high))

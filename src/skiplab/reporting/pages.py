@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skiplab.reporting import forest, words
+from skiplab.reporting import words
+from skiplab.reporting.claims import claims_of
+from skiplab.reproduction.numerals import NOTHING
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import versions_at_hand
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS, Verdict
 
-HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
-VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
 NOT_RUN, NO_CLAIMS = "not-run", "no-claims"
 # A sign beside the colour and the word, so that none of them carries the meaning alone.
 SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?", NOT_RUN: "○", NO_CLAIMS: "•"}
@@ -25,7 +26,7 @@ STATES = {
 }
 
 
-def verdicts_of(run: StudyRun | None) -> list[dict[str, Any]]:
+def verdicts_of(run: StudyRun | None) -> list[Verdict]:
     """Return a run's verdicts, none at smoke scale, where they would mean nothing.
 
     Whether a verdict is stale is known only now: it was not when the run was stored.
@@ -33,12 +34,12 @@ def verdicts_of(run: StudyRun | None) -> list[dict[str, Any]]:
     if run is None or run.scale == "smoke":
         return []
     stale = run.stale(versions_at_hand())
-    return [verdict | {"stale": stale or verdict["stale"]} for verdict in run.verdicts]
+    return [dataclasses.replace(verdict, stale=stale or verdict.stale) for verdict in run.verdicts]
 
 
-def tally(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def tally(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Count headline verdicts of each kind."""
-    headline = [verdict["verdict"] for verdict in verdicts if verdict["headline"]]
+    headline = [verdict.verdict for verdict in verdicts if verdict.headline]
     return {each: headline.count(each) for each in VERDICTS}
 
 
@@ -54,7 +55,7 @@ def is_stale(run: StudyRun | None) -> bool:
     """Whether a run comes from an older version of its trials."""
     if run is None:
         return False
-    return run.stale(versions_at_hand()) or any(verdict["stale"] for verdict in run.verdicts)
+    return run.stale(versions_at_hand()) or any(verdict.stale for verdict in run.verdicts)
 
 
 def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
@@ -116,73 +117,6 @@ def index(
     }
 
 
-def claims(study: Study, run: StudyRun | None) -> list[dict[str, Any]]:
-    """Return the study's claims in their declared order, each with its rows, headline rows first."""
-    verdicts = verdicts_of(run)
-    texts = {claim.id: claim.text for claim in study.claims}
-    # A stored run may know claims that the declaration has since dropped; they are still its results.
-    texts.update({each["claim"]: each["text"] for each in verdicts if each["claim"] not in texts})
-    groups = []
-    for name, text in texts.items():
-        rows = [verdict for verdict in verdicts if verdict["claim"] == name]
-        # A paper's values may differ by orders between conditions; differences share one axis.
-        shared = forest.domain_of(rows) if rows and rows[0]["kind"] != "value" else None
-        shown = [_row(each, shared or forest.domain_of([each])) for each in rows]
-        groups.append(
-            {
-                "id": name,
-                "text": text,
-                "rule": _rule(rows[0]) if rows else "",
-                "headline": [row for row in shown if row["headline"]],
-                "further": [row for row in shown if not row["headline"]],
-                "valued": any(verdict["paper_value"] is not None for verdict in rows),
-                # An exact claim looks at numbers, each of which must be right, and not at runs.
-                "tested": any(verdict["kind"] != "exact" for verdict in rows),
-            }
-        )
-    return groups
-
-
-def _row(verdict: Mapping[str, Any], domain: forest.Region | None) -> dict[str, Any]:
-    means = [words.number(mean) for mean in verdict["means"]]
-    known = verdict["low"] is not None or verdict["high"] is not None
-    level = verdict["level"]
-    return {
-        "verdict": verdict["verdict"],
-        "sign": SIGNS[verdict["verdict"]],
-        "condition": verdict["condition"] or "all",
-        "detail": verdict["detail"],
-        "stale": verdict["stale"],
-        "headline": verdict["headline"],
-        "paper": words.number(verdict["paper_value"]),
-        "ours": words.number(verdict["statistic"]),
-        "unit": verdict["unit"] if verdict["statistic"] is not None else "",
-        "means": f"means {', '.join(means)}" if len(means) > 1 else "",
-        "interval": words.interval(verdict["low"], verdict["high"]) if known else words.NOTHING,
-        "coverage": f"{100 * (1 - level):.3g} %" if level is not None else "",
-        "drawing": forest.draw(verdict, domain),
-        "p": words.p_value(verdict["p_adjusted"]),
-        "runs": verdict["runs"],
-    }
-
-
-def _rule(verdict: Mapping[str, Any]) -> str:
-    """Say where a claim of this kind holds, in the unit of its statistic."""
-    kind, unit = verdict["kind"], verdict["unit"]
-    low, high = forest.region_of(verdict)
-    quantity = "the difference of means" if len(verdict["means"]) == 2 else "the mean"
-    if kind == "ordered":
-        return "Holds where P(later > earlier) over pairs of runs is above ½."
-    if kind == "value":
-        return "Holds where the mean is within the margin of the paper's value (▾)."
-    if kind == "exact":
-        limit = words.with_unit(words.limit(high), unit)
-        return "Holds if every number is 0." if high == 0 else f"Holds if no number exceeds {limit}."
-    if math.isfinite(low) and math.isfinite(high):
-        return f"Holds where {quantity} is within ±{words.with_unit(words.limit(high), unit)}."
-    return f"Holds where {quantity} is above {words.with_unit(words.limit(low), unit)}."
-
-
 def settings(run: StudyRun) -> list[dict[str, Any]]:
     """Return the run's settings; a field that departs from the declaration carries the declared value."""
     fields = {name: value for name, value in run.settings.items() if name != "reduction"}
@@ -203,7 +137,7 @@ def provenance(run: StudyRun) -> list[tuple[str, str]]:
     for name, value in run.provenance.items():
         label = name.replace("_", " ")
         if isinstance(value, Mapping):
-            rows.append((label, ", ".join(f"{key} {each}" for key, each in value.items()) or words.NOTHING))
+            rows.append((label, ", ".join(f"{key} {each}" for key, each in value.items()) or NOTHING))
         elif name == "trials_seconds":
             rows.append(("time of its trials", words.duration(value)))
         elif name != "seconds":
@@ -224,7 +158,7 @@ def study_page(
         "sign": SIGNS[state_of(run)],
         "counts": tally(shown),
         "stale": is_stale(run),
-        "claims": claims(study, run),
+        "claims": claims_of(study, shown),
         "costs": [_cost(study, scale, cost) for scale, cost in study.cost.items() if scale != "smoke"],
         "others": [_other(each) for each in others],
         "command": f"skiplab run {study.id}",

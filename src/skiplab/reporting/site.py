@@ -101,7 +101,7 @@ def _write_study(
 ) -> None:
     folder = site / "studies" / study.id
     folder.mkdir(parents=True)
-    run = drawn(study, run) if run else None
+    run = _with_figure(study, run) if run else None
     files = _copy_files(study, run, folder) if run else []
     others = [each for each in all_runs if each.study == study.id and each != run]
     # Lines before pixels, but a heavy drawing after its bitmap.
@@ -111,6 +111,15 @@ def _write_study(
     shape = _shape(folder / "figure.svg") if "figure.svg" in files else None
     extra = {"figure": pictures[0].name if pictures else None, "shape": shape, "downloads": downloads}
     _render(environment, "study.html", folder / "index.html", root="../../../", **page, **extra, **neighbours)
+
+
+def _with_figure(study: Study, run: StudyRun) -> StudyRun:
+    """The run with its figure drawn, where its trials are there to draw it from."""
+    try:
+        return drawn(study, run)
+    except SkiplabError as problem:
+        warnings.warn(str(problem), DamageFound, stacklevel=2)
+        return run
 
 
 def _heavy(picture: Path) -> bool:
@@ -140,7 +149,7 @@ def _write_board(catalogue: Catalogue, runs: Mapping[str, StudyRun], path: Path)
         writer = csv.DictWriter(file, BOARD, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for study in catalogue.studies:
-            writer.writerows(pages.verdicts_of(runs.get(study.id)))
+            writer.writerows(each.to_dict() for each in pages.verdicts_of(runs.get(study.id)))
 
 
 def _render(environment: jinja2.Environment, template: str, path: Path, **content: Any) -> None:

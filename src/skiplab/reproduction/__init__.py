@@ -4,7 +4,7 @@ A study's declaration imports from here, and neither torch nor scipy nor pandas 
 """
 
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Greater, Ordered, Value
-from skiplab.reproduction.results import Results
+from skiplab.reproduction.results import Found, Results
 from skiplab.reproduction.scales import chunks, scales, subset
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import Bench, Call, trial
@@ -16,6 +16,7 @@ __all__ = [
     "Equivalent",
     "Evidence",
     "Exact",
+    "Found",
     "Greater",
     "Ordered",
     "Paper",

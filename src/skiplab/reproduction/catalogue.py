@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from skiplab.checks import Refused, near
-from skiplab.reproduction.study import Paper, Study
+from skiplab.reproduction.study import Alias, Paper, Study
+from skiplab.reproduction.trial import load_file
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,14 @@ class Catalogue:
 
     papers: Sequence[Paper]
     studies: Sequence[Study]
+
+    @classmethod
+    def of(cls, papers: Sequence[Paper], items: Sequence[Study | Alias]) -> Catalogue:
+        """The catalogue of some items, an alias being the study that it names."""
+        own = {item.id: item for item in items if isinstance(item, Study)}
+        return cls(
+            papers, [item if isinstance(item, Study) else item.resolved(own[item.of]) for item in items]
+        )
 
     def __iter__(self) -> Iterator[Study]:
         return iter(self.studies)
@@ -33,7 +43,7 @@ class Catalogue:
         raise Refused(f"there is no study {study_id!r}; `skiplab list` names them all.{hint}")
 
     def select(self, names: Sequence[str]) -> list[Study]:
-        """Studies by id; 'all', 'tour' and a paper's id stand for several."""
+        """Studies by id, or in a file of one's own; 'all', 'tour' and a paper's id stand for several."""
         chosen: dict[str, Study] = {}
         for name in names:
             if name == "all":
@@ -42,7 +52,19 @@ class Catalogue:
                 found = [study for study in self.studies if study.in_tour]
             elif any(paper.id == name for paper in self.papers):
                 found = [study for study in self.studies if study.paper == name]
+            elif name.endswith(".py"):
+                found = [study_in(Path(name))]
             else:
                 found = [self[name]]
             chosen |= {study.id: study for study in found}
         return list(chosen.values())
+
+
+def study_in(path: Path) -> Study:
+    """The study that a Python file declares as STUDY."""
+    if not path.is_file():
+        raise Refused(f"{path} does not exist; name a Python file that declares a STUDY, or a study's id.")
+    study = getattr(load_file(path), "STUDY", None)
+    if not isinstance(study, Study):
+        raise Refused(f"{path} declares no STUDY; see “Writing a study” in CONTRIBUTING.md.")
+    return study

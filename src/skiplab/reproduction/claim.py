@@ -1,63 +1,24 @@
 """What a paper says, as statements that can hold, be contradicted, or stay undecided.
 
-There are five kinds. Margins are written before the run: one point of accuracy or 10 % of the paper's
-value unless the item says otherwise. A declaration imports neither numpy nor scipy; the tests behind each
-kind are in verdict.py.
+What the five kinds of statement mean stands in ``kinds``, one file each. Margins are written before the run: one
+point of accuracy or 10 % of the paper's value unless the item says otherwise. A declaration imports neither numpy
+nor scipy.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from skiplab.checks import one_of
+from skiplab.reproduction.kinds import Equivalent, Exact, Greater, Kind, Ordered, Value
 
-@dataclass(frozen=True)
-class Greater:
-    """The first sample's mean exceeds the second's, or 0 for one sample of differences.
+# A study declares claims with one import.
+__all__ = ["SOURCES", "Claim", "Equivalent", "Evidence", "Exact", "Greater", "Kind", "Ordered", "Value"]
 
-    ``margin`` > 0 weakens it to "not worse by more than the margin" (≥ in the papers); ``margin`` < 0
-    demands at least that much more. ``method="permutation"`` shuffles runs (or flips signs of differences)
-    instead of trusting Student's t; it needs 6 differences or 5 runs a sample to reach p < .05 at all, and
-    more where Holm shares the level among many rows.
-    """
-
-    margin: float = 0.0
-    method: str = "welch"  # or "permutation"
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """The samples rise in the order given: Jonckheere's test of P(later > earlier) + ½ P(equal) > ½."""
-
-
-@dataclass(frozen=True)
-class Equivalent:
-    """The means of two samples differ by less than the margin, or one sample's mean is that near 0."""
-
-    margin: float
-
-
-@dataclass(frozen=True)
-class Value:
-    """The mean is within ``tolerance`` (relative) of the paper's value; relative to 0 that leaves only 0.
-
-    With ``spread="range"`` each run is an exact answer to a random problem, the paper's value is one more
-    such answer, and the question is whether it lies inside our range, widened by the tolerance.
-    """
-
-    tolerance: float = 0.1
-    spread: str = "mean"  # or "range"
-
-
-@dataclass(frozen=True)
-class Exact:
-    """Every number in the sample is 0 up to rounding (violations, differences); no statistics."""
-
-    rounding: float = 0.0
-
-
-Kind = Greater | Ordered | Equivalent | Value | Exact
+SOURCES = ("paper", "caption", "ours")  # who says it: the paper's text, a figure's caption, or we
 
 
 @dataclass(frozen=True)
@@ -73,10 +34,23 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of the paper; ``evidence(table, settings)`` draws its numbers from the study's table."""
+    """One statement; ``evidence(results)`` draws its numbers from what the study's trials left.
+
+    Where ``kind``, ``unit`` or ``source`` is None, the study's own stands in; the claims of a study have them all.
+    """
 
     id: str
     text: str
-    kind: Kind
-    evidence: Callable[[Any, Any], Iterable[Evidence]] = field(repr=False)
-    unit: str = ""
+    evidence: Callable[..., Iterable[Evidence]] = field(repr=False)
+    kind: Kind | None = None
+    unit: str | None = None
+    source: str | None = None
+
+    def filled(self, kind: Kind, unit: str, source: str) -> Claim:
+        """Return the claim with a study's defaults where it leaves something open."""
+        return dataclasses.replace(
+            self,
+            kind=kind if self.kind is None else self.kind,
+            unit=unit if self.unit is None else self.unit,
+            source=one_of(f"Source of claim {self.id!r}", self.source or source, SOURCES),
+        )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent.parent
-VERSIONED = ("skiplab", "torch", "numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
+VERSIONED = ("skiplab", "torch", "numpy", "scipy", "pandas", "scikit-learn")
 
 
 @functools.cache

@@ -10,12 +10,13 @@ Stages, evidence and figures are functions of this one object:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused, near
+from skiplab.reproduction.claim import Evidence
 from skiplab.reproduction.trial import Trial
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ class Results:
                 ]
             )
         return made[trial, stages]
+
+
+Found = Callable[[Results], Iterable[Evidence]]  # what a claim's evidence is
 
 
 def joined(parts: Sequence[Part]) -> pd.DataFrame:

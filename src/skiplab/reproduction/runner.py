@@ -195,7 +195,7 @@ def conclude(
         deviations=chosen.deviations,
         left_out=chosen.left_out,
         trials=trials,
-        verdicts=[verdict.to_dict() for verdict in verdicts],
+        verdicts=verdicts,
         provenance=facts,
         seconds=round(seconds, 2),
     )
@@ -225,7 +225,7 @@ def results_of(study: Study, run: StudyRun) -> Results:
     for each in run.trials:
         table = _there(table_of(each["key"], store), study)
         stage = names[each["stage"]] if isinstance(each["stage"], int) else each["stage"]
-        settings = _record_of(each["key"], store)["settings"]
+        settings = _record_of(each["key"], store).get("settings", {})
         parts.append(Part(each["trial"], stage, table, settings, each.get("named_in", stage)))
     return Results(settings_of(study, run), parts)
 

@@ -8,13 +8,11 @@ come from one object and cannot disagree. In this file ``alpha`` is a probabilit
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,31 +22,7 @@ from skiplab.checks import Refused, require
 
 Array = NDArray[np.float64]
 Region = tuple[float, float]  # an open interval of the quantity; an end may be infinite
-
-# All relabellings are enumerated up to this many, else as many are drawn (chosen by us): the error of a
-# p-value near .025 is then .001, and Holm can divide alpha by some 500 rows before draws run out.
-RELABELLINGS = 20_000
-
-
-class OneSidedTests(Protocol):
-    """What every test offers: an estimate, two opposing p-values at any threshold, and the interval."""
-
-    @property
-    def estimate(self) -> float:
-        """The quantity as the data show it."""
-
-    @property
-    def least_p(self) -> float:
-        """The smallest two-sided p-value that samples of this size can give."""
-
-    def above(self, threshold: float) -> float:
-        """The p-value against "the quantity is at most the threshold"."""
-
-    def below(self, threshold: float) -> float:
-        """The p-value against "the quantity is at least the threshold"."""
-
-    def interval(self, alpha: float) -> tuple[float, float]:
-        """The thresholds that neither one-sided test refutes at alpha/2."""
+LARGEST = 1e150  # squares of larger numbers overflow, so such runs count as diverged
 
 
 @dataclass(frozen=True)
@@ -62,7 +36,6 @@ class StudentTest:
     error: float
     degrees: float
     bounds: Region = (-math.inf, math.inf)
-    least_p: float = 0.0
 
     def above(self, threshold: float) -> float:
         """The p-value against "the quantity is at most the threshold"."""
@@ -82,46 +55,6 @@ class StudentTest:
         return max(self.estimate - reach, self.bounds[0]), min(self.estimate + reach, self.bounds[1])
 
 
-@dataclass(frozen=True, eq=False)
-class PermutationTest:
-    """A relabelling test of a shift, written as the thresholds at which each relabelling changes sides.
-
-    Take t off the first sample. Relabelling π, which swaps some runs between the samples, then gives a
-    difference of means at least as large as the observed one exactly if
-
-        t ≥ τ_π = mean(runs of the first sample swapped out) − mean(runs of the second swapped in).
-
-    (For one sample of differences, τ_π is the mean of the differences whose sign is flipped.) So the
-    p-value at *every* threshold is a count of τ's, and the interval runs between two of them: no search,
-    and the inversion is exact. The identity swaps nothing and always counts.
-    """
-
-    estimate: float
-    earliest: Array  # sorted τ, less a rounding allowance so that ties count against the claim
-    latest: Array  # sorted τ, plus the same allowance
-
-    @property
-    def least_p(self) -> float:
-        """Two over the number of relabellings."""
-        return min(1.0, 2 / len(self.earliest))
-
-    def above(self, threshold: float) -> float:
-        """The share of relabellings with a difference at least as large as the one seen."""
-        return int(np.searchsorted(self.earliest, threshold, side="right")) / len(self.earliest)
-
-    def below(self, threshold: float) -> float:
-        """The share of relabellings with a difference at least as small as the one seen."""
-        count = len(self.latest)
-        return (count - int(np.searchsorted(self.latest, threshold, side="left"))) / count
-
-    def interval(self, alpha: float) -> tuple[float, float]:
-        """From the first τ too common to refute to the last; infinite if there are too few τ's."""
-        count = len(self.earliest)
-        # The largest number k of relabellings with k/count ≤ alpha/2, in the arithmetic of the p-values.
-        rare = int(np.searchsorted(np.arange(1, count + 1) / count, alpha / 2, side="right"))
-        return float(self.earliest[rare]), float(self.latest[count - 1 - rare])
-
-
 def numbers(sample: ArrayLike) -> Array:
     """Return a sample as a flat float64 array."""
     return np.asarray(sample, dtype=np.float64).ravel()
@@ -133,6 +66,12 @@ def mean_of(sample: ArrayLike) -> float:
     if values.size == 0:
         return math.nan
     return float(values[0] if np.all(values == values[0]) else values.mean())
+
+
+def diverged(samples: Iterable[Array]) -> int:
+    """Count the runs that are NaN, infinite or too large to square."""
+    # NaN fails every comparison.
+    return sum(int(np.count_nonzero(~(np.abs(sample) < LARGEST))) for sample in samples)
 
 
 def _variance_of_mean(values: Array) -> float:
@@ -158,46 +97,6 @@ def welch(first: ArrayLike, second: ArrayLike) -> StudentTest:
     share = parts[0] / total if total else 0.5
     degrees = 1 / (share**2 / (len(one) - 1) + (1 - share) ** 2 / (len(two) - 1))
     return StudentTest(mean_of(one) - mean_of(two), math.sqrt(total), degrees)
-
-
-def permutation(first: ArrayLike, second: ArrayLike, generator: np.random.Generator) -> PermutationTest:
-    """Test the difference of two means by swapping runs between the samples, all ways or many ways."""
-    one, two = numbers(first), numbers(second)
-    require(min(len(one), len(two)) >= 1, "A permutation test needs a run in each sample; run more.")
-    size = len(one) + len(two)
-    if math.comb(size, len(one)) <= RELABELLINGS:
-        chosen = np.array(list(itertools.combinations(range(size), len(one))))
-        in_first = np.zeros((len(chosen), size), dtype=bool)
-        np.put_along_axis(in_first, chosen, True, axis=1)
-    else:
-        in_first = np.tile(np.arange(size) < len(one), (RELABELLINGS, 1))
-        generator.permuted(in_first[1:], axis=1, out=in_first[1:])  # row 0 stays the identity
-    swapped_out, swapped_in = ~in_first[:, : len(one)], in_first[:, len(one) :]
-    return _from_swaps(
-        mean_of(one) - mean_of(two), swapped_out @ one - swapped_in @ two, swapped_out, one, two
-    )
-
-
-def sign_flips(sample: ArrayLike, generator: np.random.Generator) -> PermutationTest:
-    """Test that differences centre on a threshold by flipping their signs, all ways or many ways."""
-    values = numbers(sample)
-    require(len(values) >= 1, "A sign-flip test needs at least one difference; run more.")
-    if len(values) <= math.log2(RELABELLINGS):
-        flipped = (np.arange(2 ** len(values))[:, None] >> np.arange(len(values))) % 2 == 1
-    else:
-        flipped = generator.random((RELABELLINGS, len(values))) < 0.5
-        flipped[0] = False  # the identity
-    return _from_swaps(mean_of(values), flipped @ values, flipped, values)
-
-
-def _from_swaps(estimate: float, sums: Array, swapped: NDArray[np.bool_], *samples: Array) -> PermutationTest:
-    counts = swapped.sum(axis=1)
-    turning = sums / np.maximum(counts, 1)
-    # Sums in another order differ by rounding; without an allowance a tie would count at random.
-    allowance = 1e-12 * max(float(np.abs(sample).max()) for sample in samples)
-    earliest = np.where(counts == 0, -np.inf, turning - allowance)
-    latest = np.where(counts == 0, np.inf, turning + allowance)
-    return PermutationTest(estimate, np.sort(earliest), np.sort(latest))
 
 
 def superiority(samples: Sequence[ArrayLike]) -> float:
@@ -246,7 +145,7 @@ def jonckheere(samples: Sequence[ArrayLike]) -> StudentTest:
     return StudentTest(superiority(groups), error, math.inf, bounds=(0.0, 1.0))
 
 
-def opposing_p_values(test: OneSidedTests, region: Region) -> tuple[float, float]:
+def opposing_p_values(test: StudentTest, region: Region) -> tuple[float, float]:
     """Return the p-values against "outside the region" and against "inside the region".
 
     The first is the intersection-union test (TOST when both ends are finite).
@@ -260,7 +159,7 @@ def two_sided(p_holds: float, p_contradicted: float) -> float:
     return min(1.0, 2 * min(p_holds, p_contradicted))
 
 
-def inverted(test: OneSidedTests, region: Region, alpha: float) -> tuple[float, float]:
+def inverted(test: StudentTest, region: Region, alpha: float) -> tuple[float, float]:
     """The test's interval, which leaves out an end of the region exactly if the test refutes that end.
 
     Quantile and distribution functions round differently; where that would put an end of the region on
@@ -300,39 +199,3 @@ def holm_levels(p_values: ArrayLike, alpha: float = 0.05) -> tuple[Array, Array]
         levels[failures[0] :] = levels[failures[0]]
     back = np.argsort(order)
     return levels[back], adjusted[back]
-
-
-def bca_interval(
-    sample: ArrayLike,
-    statistic: Callable[..., Any] = np.mean,
-    level: float = 0.95,
-    *,
-    generator: np.random.Generator,
-    resamples: int = 9999,
-) -> tuple[float, float]:
-    """Bootstrap interval of a statistic, bias-corrected and accelerated (Efron 1987), for drawing.
-
-    ``level`` is the coverage. A constant sample gives a point; fewer than two runs, or one that is not
-    finite, give NaN; where BCa is not defined (a median with many ties) the percentile interval is given.
-    """
-    values = numbers(sample)
-    if len(values) < 2 or not np.all(np.isfinite(values)):
-        return math.nan, math.nan
-    if np.all(values == values[0]):
-        point = mean_of(values) if statistic is np.mean else float(statistic(values))
-        return point, point
-    # SciPy renamed the argument in 1.15; both names must work for the versions we allow.
-    argument = "rng" if "rng" in inspect.signature(stats.bootstrap).parameters else "random_state"
-    options: dict[str, Any] = {"confidence_level": level, "n_resamples": resamples, argument: generator}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a degenerate BCa warns and gives NaN, which is handled here
-        result = stats.bootstrap((values,), statistic, method="BCa", **options)
-        if not np.all(np.isfinite(result.confidence_interval)):
-            result = stats.bootstrap(
-                (values,),
-                statistic,
-                method="percentile",
-                bootstrap_result=result,
-                **{**options, "n_resamples": 0},
-            )
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)

@@ -20,9 +20,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skiplab.checks import Refused
 from skiplab.files import Damaged, DamageFound, read_json, remove, set_aside, write_folder, write_json
 from skiplab.reproduction.study import SCALES
 from skiplab.reproduction.tables import read_table, write_table
+from skiplab.reproduction.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +36,7 @@ PICTURES = ("figure.svg", "figure.png", "figure.webp")
 
 @dataclass(frozen=True)
 class StudyRun:
-    """What one run of a study left behind; everything a page or a scoreboard shows, as plain data."""
+    """What one run of a study left behind; everything a page or a scoreboard shows, as data."""
 
     study: str
     scale: str
@@ -43,7 +45,7 @@ class StudyRun:
     deviations: dict[str, dict[str, Any]]  # field -> {"declared": …, "used": …}
     left_out: list[dict[str, str]]  # parts without data or time: {"part": …, "remedy": …}
     trials: list[dict[str, Any]]  # {"key", "trial", "version", "label", "stage", "named_in"}
-    verdicts: list[dict[str, Any]]
+    verdicts: list[Verdict]
     provenance: dict[str, Any]
     seconds: float
     folder: Path = field(compare=False, default=Path())
@@ -140,6 +142,7 @@ class Store:
         """Write a run's folder (run.json and whatever write_more adds) and return the run as stored."""
         target = self.run_folder(run.study, run.name)
         content = {key: value for key, value in asdict(run).items() if key not in ("folder", "published")}
+        content["verdicts"] = [verdict.to_dict() for verdict in run.verdicts]
 
         def write(folder: Path) -> None:
             write_json(folder / "run.json", content, indent=1, allow_nan=False)
@@ -180,10 +183,12 @@ class Store:
         known = {each.name for each in fields(StudyRun)} - {"folder", "published"}
         kept = {name: value for name, value in content.items() if name in known}
         try:
+            kept["verdicts"] = [Verdict.from_dict(each) for each in content["verdicts"]]
             run = StudyRun(**kept, folder=folder, published=self.is_published)
             assert isinstance(run.rank[-1], str)
-        except (TypeError, ValueError, KeyError, AssertionError) as error:
-            raise Damaged(f"{folder / 'run.json'} is no record of a run ({type(error).__name__})") from error
+        except (TypeError, ValueError, KeyError, AttributeError, AssertionError) as error:
+            reason = str(error).rstrip(".") if isinstance(error, Refused) else type(error).__name__
+            raise Damaged(f"{folder / 'run.json'} is no record of a run ({reason})") from error
         return run
 
 

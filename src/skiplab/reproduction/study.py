@@ -7,10 +7,10 @@ scipy nor pandas; the functions it carries import what they need when they are c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skiplab.reproduction.claim import Claim
+from skiplab.reproduction.claim import Claim, Greater, Kind
 from skiplab.reproduction.trial import Call
 from skiplab.reproduction.words import read
 
@@ -26,7 +26,8 @@ class Study:
     """One item of a paper. See CONTRIBUTING.md for how to write one.
 
     ``words=__file__`` names the declaring file, beside which a Markdown file says what is said of the study.
-    ``item`` follows from the id (figure-7 is Figure 7) unless it is given.
+    ``item`` follows from the id (figure-7 is Figure 7) unless it is given. ``kind``, ``unit``, ``source`` are those
+    of every claim that names none.
     """
 
     id: str
@@ -41,6 +42,9 @@ class Study:
     alpha: float = 0.05
     in_tour: bool = False
     item: str = ""
+    kind: Kind = field(default_factory=Greater)
+    unit: str = ""
+    source: str = "paper"
     paper: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -48,6 +52,8 @@ class Study:
         kind, _, number = name.partition("-")
         object.__setattr__(self, "paper", paper)
         object.__setattr__(self, "item", self.item or f"{kind.capitalize()} {number}".strip())
+        filled = tuple(claim.filled(self.kind, self.unit, self.source) for claim in self.claims)
+        object.__setattr__(self, "claims", filled)
 
     @property
     def title(self) -> str:
@@ -78,6 +84,18 @@ class Study:
     def amendments(self) -> tuple[str, ...]:
         """What was changed after results were seen, each with its date and the old verdict."""
         return read(self.words).amendments
+
+
+@dataclass(frozen=True)
+class Alias:
+    """An item that repeats another paper's: the same study under its own id, found by the other's."""
+
+    id: str
+    of: str
+
+    def resolved(self, study: Study) -> Study:
+        """The other study under this id."""
+        return replace(study, id=self.id, item="", in_tour=False)
 
 
 def stage_name(stage: Stage) -> str:

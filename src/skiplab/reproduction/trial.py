@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
+import importlib.util
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
@@ -56,11 +58,15 @@ class Trial:
         self.home = (function.__module__, function.__name__)
         self.__doc__ = function.__doc__
         other = _KNOWN.setdefault(name, self)
-        # A module imported twice, as notebooks do, declares its trials again.
-        require(
-            other.home == self.home, f"two trials are called {name!r}, in {other.home[0]} and {self.home[0]}."
-        )
+        # A module imported twice, as notebooks and __main__ do, declares its trials again.
+        same = other.file == self.file and other.home[1] == self.home[1]
+        require(same, f"two trials are called {name!r}, in {other.file} and {self.file}; rename one.")
         _KNOWN[name] = self
+
+    @property
+    def file(self) -> str:
+        """Where its function is written."""
+        return self.function.__code__.co_filename
 
     def of(self, settings: Any, label: str = "", *, stage: str = "") -> Call:
         """Name this trial with its settings; nothing runs yet. ``stage`` says what its rows are for, if not the
@@ -72,12 +78,30 @@ class Trial:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Workers import the trial by name, so that they run the code they have on disk.
-        return _find, self.home
+        return _find, (*self.home, self.file)
 
 
-def _find(module: str, attribute: str) -> Trial:
-    found = getattr(importlib.import_module(module), attribute)
+def _find(module: str, attribute: str, file: str) -> Trial:
+    # A study of one's own lies in a file that no package holds.
+    home = sys.modules.get(module) or (
+        importlib.import_module(module) if importlib.util.find_spec(module) else load_file(Path(file), module)
+    )
+    found = getattr(home, attribute)
     assert isinstance(found, Trial)
+    return found
+
+
+def load_file(path: Path, module: str = "") -> ModuleType:
+    """Import a Python file that is in no package, under its own name."""
+    spec = importlib.util.spec_from_file_location(module or path.stem, path)
+    require(
+        spec is not None and spec.loader is not None, f"{path} is no Python file; name one that ends in .py."
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = found
+    spec.loader.exec_module(found)
     return found
 
 

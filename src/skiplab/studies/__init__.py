@@ -3,7 +3,7 @@
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.studies import balduzzi2017, orhan2017, orhan2018
 
-CATALOGUE = Catalogue(
+CATALOGUE = Catalogue.of(
     papers=(orhan2017.PAPER, orhan2018.PAPER, balduzzi2017.PAPER),
-    studies=(*orhan2017.STUDIES, *orhan2018.STUDIES, *balduzzi2017.STUDIES),
+    items=(*orhan2017.STUDIES, *orhan2018.STUDIES, *balduzzi2017.STUDIES),
 )

@@ -26,8 +26,11 @@ def visited(
 ) -> Iterator[None]:
     """Have functions called before and after parts of a network, as long as this lasts.
 
-    >>> with visited(after=[(net.body, lambda part, args, kwargs, output: seen.append(output))]):
-    ...     net(x)
+    >>> seen = []
+    >>> with visited(after=[(model[0], lambda part, args, kwargs, output: seen.append(output.shape))]):
+    ...     answer = model(x)
+    >>> seen
+    [torch.Size([16, 8])]
     """
     with contextlib.ExitStack() as stack:
         for part, first in before:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -9,49 +10,43 @@ import torch
 
 from skiplab.data import fingerprint
 from skiplab.figures.colours import colour_of
-from skiplab.figures.shattering_palette import NOISE
 from skiplab.measurements.autocorrelation import noise_band
 from skiplab.randomness import torch_generator
-from skiplab.reproduction.trial import Bench
+from skiplab.reproduction import Bench, Results, Study
+from skiplab.reproduction.results import Part
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017 import figure_2
-from skiplab.studies.balduzzi2017.figure_1 import STUDY, Settings
-from skiplab.studies.balduzzi2017.networks import (
-    Gradients,
-    Network,
-    Noise,
-    as_noise,
+from skiplab.studies.balduzzi2017.figure_1.study import STUDY, Settings
+from skiplab.studies.balduzzi2017.line_gradients import (
+    LineGradients,
+    NoiseSeries,
     averages,
-    band,
-    band_at_lag,
-    band_of_means,
-    build,
-    chosen,
     curves,
     gradients,
-    grid,
+    measured,
     noise,
-    plain,
-    residual,
-    shallow,
 )
+from skiplab.studies.balduzzi2017.line_networks import Network, build, grid, plain, residual, shallow
+from skiplab.studies.balduzzi2017.noise_bands import as_noise, band, band_at_lag, band_of_means
+from skiplab.studies.balduzzi2017.palette import NOISE
+
+SETTINGS = Settings(runs=6, width=24, deep=12, resnet=10, points=128, lags=8, series=1000)
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(runs=6, width=24, deep=12, resnet=10, points=128, lags=8, series=1000)
-
-
-@pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+def results(ran: Callable[..., Results]) -> Results:
+    return ran(STUDY, SETTINGS)
 
 
 def gradient_of(network: Network, points: int = 256) -> torch.Tensor:
-    frame = gradients.function(Gradients(network, (0,), points), Bench())
-    rows = chosen(frame, network.name, "gradient", network.depth)
+    table = gradients.function(LineGradients(network, (0,), points), Bench())
+    rows = measured(Results(None, [Part(gradients.name, "draws", table)]), network, "gradient")
     return torch.tensor(rows["value"].to_numpy())
+
+
+def noises_of(series: int) -> Results:
+    tables = [noise.function(NoiseSeries(kind, tuple(range(series))), Bench()) for kind in ("white", "brown")]
+    return Results(None, [Part(noise.name, "draws", table) for table in tables])
 
 
 def test_names_and_biases() -> None:
@@ -107,25 +102,25 @@ def test_the_derivative_is_that_of_the_centred_network() -> None:
 
 
 def test_noise_lies_in_its_own_band_and_not_in_the_other() -> None:
-    frame = pd.concat([noise.function(Noise(kind, tuple(range(40))), Bench()) for kind in ("white", "brown")])
-    white, brown = band(frame, "white"), band(frame, "brown")
+    results = noises_of(40)
+    white, brown = band(results, "white"), band(results, "brown")
     # The mean of 15 nearly independent ACFs, each of mean −1/256 and deviation 1/16.
     assert white == pytest.approx((-1.96 / 16 / math.sqrt(15), 1.96 / 16 / math.sqrt(15)), abs=0.006)
     assert white[1] < 0.1 < 0.5 < brown[0]
     for kind, (low, high) in {"white": white, "brown": brown}.items():
-        sample = averages(frame, kind)
+        sample = averages(results, kind)
         assert len(sample) == 40
         assert sum(low <= value <= high for value in sample) >= 34
-        assert curves(frame, kind)[0.0].to_numpy() == pytest.approx(1.0)
+        assert curves(results, kind)[0.0].to_numpy() == pytest.approx(1.0)
 
 
 @pytest.fixture(scope="module")
-def noises() -> pd.DataFrame:
-    return pd.concat([noise.function(Noise(kind, tuple(range(20))), Bench()) for kind in ("white", "brown")])
+def noises() -> Results:
+    return noises_of(20)
 
 
 @pytest.mark.parametrize("kind", ["white", "brown"])
-def test_bands_of_means_are_those_of_simulated_experiments(noises: pd.DataFrame, kind: str) -> None:
+def test_bands_of_means_are_those_of_simulated_experiments(noises: Results, kind: str) -> None:
     """Twenty series were drawn; the band of a mean of 80 follows from theirs."""
     many = noise_band(kind, 256, range(1, 16), 80, torch_generator(1, "test"), draws=1000)
     scale = many.average_high - many.average_low
@@ -140,11 +135,11 @@ def test_bands_of_means_are_those_of_simulated_experiments(noises: pd.DataFrame,
     assert high == pytest.approx(float(many.high[0]), abs=0.2 * scale)
 
 
-def test_further_rows_tell_networks_from_noise(noises: pd.DataFrame) -> None:
+def test_further_rows_tell_networks_from_noise(noises: Results) -> None:
     """White series pass; too scattered, too high and coloured at lag 1 alone fail in the row that asks for it."""
 
     def rows(changed: pd.DataFrame) -> list[tuple[float, str]]:
-        found = list(as_noise(noises, "white", "here", changed))
+        found = list(as_noise(noises, "white", changed, "here"))
         assert not any(each.headline for each in found)
         return [(float(np.mean(each.samples[0])), each.detail) for each in found]
 
@@ -173,10 +168,10 @@ def test_further_rows_tell_networks_from_noise(noises: pd.DataFrame) -> None:
     assert "-0.3000" in first[1]
 
 
-def test_a_claim_has_a_row_for_each_end_of_its_band(table: pd.DataFrame, settings: Settings) -> None:
-    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, table, settings, "quick")}
-    low, high = band(table, "white")
-    mean = sum(averages(table, "plain+centring", settings.deep)) / settings.runs
+def test_a_claim_has_a_row_for_each_end_of_its_band(results: Results) -> None:
+    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, results, "quick")}
+    low, high = band(results, "white")
+    mean = sum(averages(results, plain(12, 24, "centre"))) / 6
     foot = verdicts["deep-white", "mean-centred: above the white band's foot"]
     top = verdicts["deep-white", "mean-centred: below the white band's top"]
     white = [each for (claim, _), each in verdicts.items() if claim == "deep-white"]
@@ -192,31 +187,28 @@ def test_a_claim_has_a_row_for_each_end_of_its_band(table: pd.DataFrame, setting
     [("plain", "shallow-brown"), ("plain+centring", "deep-white"), ("residual β=0.1+BN", "resnet-between")],
 )
 def test_other_gradients_would_contradict(
-    table: pd.DataFrame, settings: Settings, model: str, claim: str
+    results: Results, changed: Callable[..., Results], model: str, claim: str
 ) -> None:
     """White gradients where brown or between was claimed, brown ones where white was."""
-    changed = table.copy()
     wrong = 0.9 if claim == "deep-white" else 0.0
-    rows = (table["model"] == model) & (table["quantity"] == "acf") & (table["x"] > 0)
-    assert rows.sum() > 0
-    changed.loc[rows, "value"] = wrong
-    verdicts = judge(STUDY, changed, settings, "quick")
+    lags = [float(lag) for lag in range(1, 9)]
+    other = changed(results, wrong, model=model, quantity="acf", x=lags)
+    verdicts = judge(STUDY, other, "quick")
     headlines = [each.verdict for each in verdicts if each.claim == claim and each.headline]
     assert "contradicted" in headlines
 
 
 def test_figure_2_shares_the_networks() -> None:
-    def keys(study: object, scale: str) -> set[str]:
-        calls = study.stages[0](study.settings[scale], [])  # type: ignore[attr-defined]
-        return {call.key(fingerprint) for call in calls}
+    def keys(study: Study, scale: str) -> set[str]:
+        return {call.key(fingerprint) for call in study.stages[0](Results(study.settings[scale]))}
 
     for scale in ("quick", "paper"):
         # Both noises; plain nets of 24 layers with each normalisation; resnets of 50 with each β.
         assert len(keys(STUDY, scale) & keys(figure_2.STUDY, scale)) == 2 + 3 + 2
 
 
-def test_the_figure_has_five_columns(table: pd.DataFrame, settings: Settings) -> None:
-    axes = STUDY.figure(table, settings).axes
+def test_the_figure_has_five_columns(results: Results) -> None:
+    axes = STUDY.figure(results).axes
     assert len(axes) == 2 * 5 + 1
     titles = [ax.get_title(loc="center") for ax in axes[:5]]
     assert titles == [

@@ -1,34 +1,35 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 from skiplab.checks import Refused
+from skiplab.reproduction import Bench, Results
+from skiplab.reproduction.results import Part
 from skiplab.reproduction.settings import choose
-from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017 import figure_4
-from skiplab.studies.balduzzi2017.figure_3 import STUDY, Patterns, Settings, by_layer, kinds, patterns
-from skiplab.studies.balduzzi2017.networks import build, grid, plain
+from skiplab.studies.balduzzi2017.activity import Patterns, Settings, by_layer, kinds, patterns
+from skiplab.studies.balduzzi2017.figure_3 import STUDY
+from skiplab.studies.balduzzi2017.line_networks import build, grid
+
+SETTINGS = Settings(runs=12, width=24, depth=12, points=64, layers=(1, 4, 12))
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(runs=12, width=24, depth=12, points=64, layers=(1, 4, 12))
-
-
-@pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+def results(ran: Callable[..., Results]) -> Results:
+    return ran(STUDY, SETTINGS)
 
 
 def test_shares_are_counts_of_signs() -> None:
     """One network by hand: which fields are positive, and pairs of inputs counted one by one."""
-    network = plain(3, 7, "none")
-    frame = patterns.function(Patterns(network, (4,), points=9, layers=(1,)), Bench())
+    settings = Settings(runs=1, width=7, depth=3, points=9, layers=(1,))
+    network = kinds(settings)["feedforward"]
+    table = patterns.function(Patterns(network, (4,), points=9, layers=(1,)), Bench())
+    results = Results(settings, [Part(patterns.name, "draws", table)])
     net, z = build(network, 4), grid(9)
     with torch.no_grad():
         z = net.first(z)
@@ -37,15 +38,15 @@ def test_shares_are_counts_of_signs() -> None:
             pairs = [np.mean(active[i] & active[j]) for i in range(9) for j in range(9) if i != j]
             expected = {"activation": active.mean(), "coactivation": np.mean(pairs)}
             for quantity, value in expected.items():
-                assert by_layer(frame, network, quantity)[layer].item() == pytest.approx(value)
+                assert by_layer(results, "feedforward", quantity)[layer].item() == pytest.approx(value)
             z = block(z)
 
 
-def test_batch_normalised_first_layers_split_the_line_in_two(table: pd.DataFrame, settings: Settings) -> None:
-    network, half = kinds(settings)["feedforward + BN"], settings.points // 2
-    assert by_layer(table, network, "activation")[1].to_numpy() == pytest.approx(0.5)
-    pairs = half * (half - 1) / (settings.points * (settings.points - 1))
-    assert by_layer(table, network, "coactivation")[1].to_numpy() == pytest.approx(pairs)
+def test_batch_normalised_first_layers_split_the_line_in_two(results: Results) -> None:
+    words, half = "feedforward + BN", SETTINGS.points // 2
+    assert by_layer(results, words, "activation")[1].to_numpy() == pytest.approx(0.5)
+    pairs = half * (half - 1) / (SETTINGS.points * (SETTINGS.points - 1))
+    assert by_layer(results, words, "coactivation")[1].to_numpy() == pytest.approx(pairs)
 
 
 @pytest.mark.parametrize("layers", [(0, 50), (1, 51), (-1, 50), (10, 1), (1, 1)])
@@ -59,22 +60,22 @@ def test_layers_that_are_not_there_are_refused(layers: tuple[int, ...]) -> None:
         choose(STUDY, "paper", {"depth": "20"})
 
 
-def test_every_layer_of_every_network_is_there(table: pd.DataFrame, settings: Settings) -> None:
-    for network in kinds(settings).values():
+def test_every_layer_of_every_network_is_there(results: Results) -> None:
+    for words in kinds(SETTINGS):
         for quantity in ("activation", "coactivation"):
-            wide = by_layer(table, network, quantity)
-            assert wide.shape == (settings.runs, settings.depth)
+            wide = by_layer(results, words, quantity)
+            assert wide.shape == (SETTINGS.runs, SETTINGS.depth)
             assert not wide.isna().to_numpy().any()
 
 
-def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
-    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, table, settings, "quick")}
+def test_verdicts(results: Results) -> None:
+    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, results, "quick")}
     assert verdicts["half-active", "feedforward + BN, all layers"].verdict == "holds"
     assert (
         verdicts["coactive-climbs-without-bn", "feedforward, small biases, layer 4 − layer 1"].verdict
         == "holds"
     )
-    wide = by_layer(table, kinds(settings)["feedforward + BN"], "coactivation")
+    wide = by_layer(results, "feedforward + BN", "coactivation")
     quarter = verdicts["quarter-coactive-with-bn", "feedforward + BN, all layers"]
     assert quarter.statistic == pytest.approx(wide.to_numpy().mean())
     assert (quarter.paper_value, quarter.margin) == (0.25, pytest.approx(0.025))
@@ -90,24 +91,22 @@ def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
     ],
 )
 def test_other_shares_contradict(
-    table: pd.DataFrame,
-    settings: Settings,
+    results: Results,
+    changed: Callable[..., Results],
     model: str,
     quantity: str,
     layers: range | tuple[int, ...],
     value: float,
     claim: str,
 ) -> None:
-    changed = table.copy()
-    rows = (table["model"] == model) & (table["quantity"] == quantity) & table["layer"].isin(tuple(layers))
-    changed.loc[rows, "value"] = value
-    verdicts = judge(STUDY, changed, settings, "quick")
+    other = changed(results, value, model=model, quantity=quantity, layer=layers)
+    verdicts = judge(STUDY, other, "quick")
     headlines = [each.verdict for each in verdicts if each.claim == claim and each.headline]
     assert "contradicted" in headlines
 
 
-def test_the_figure_draws_solid_without_and_dotted_with_bn(table: pd.DataFrame, settings: Settings) -> None:
-    figure = STUDY.figure(table, settings)
+def test_the_figure_draws_solid_without_and_dotted_with_bn(results: Results) -> None:
+    figure = STUDY.figure(results)
     assert [ax.get_title("left") for ax in figure.axes] == [
         "Feedforward",
         "Resnet, β = 1 (not shown in the paper)",
@@ -122,4 +121,4 @@ def test_the_figure_draws_solid_without_and_dotted_with_bn(table: pd.DataFrame, 
             "coactivations, without BN": "-",
             "coactivations, with BN": ":",
         }
-        assert all(len(line.get_xdata()) == settings.depth for line in lines)
+        assert all(len(line.get_xdata()) == SETTINGS.depth for line in lines)

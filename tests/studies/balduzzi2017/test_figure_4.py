@@ -1,32 +1,31 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from skiplab.reproduction.trial import Bench
+from skiplab.reproduction import Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017 import figure_3
-from skiplab.studies.balduzzi2017.figure_3 import BINS, Settings, kinds, rows_of
-from skiplab.studies.balduzzi2017.figure_4 import STUDY, histogram, raster
-from skiplab.studies.balduzzi2017.networks import build, grid
+from skiplab.studies.balduzzi2017.activity import BINS, Settings, histogram, kinds, rows_of
+from skiplab.studies.balduzzi2017.figure_4.plot import raster
+from skiplab.studies.balduzzi2017.figure_4.study import STUDY
+from skiplab.studies.balduzzi2017.line_networks import build, grid
+
+SETTINGS = Settings(runs=8, width=24, depth=16, points=64, layers=(1, 4, 16))
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(runs=8, width=24, depth=16, points=64, layers=(1, 4, 16))
+def results(ran: Callable[..., Results]) -> Results:
+    return ran(STUDY, SETTINGS)
 
 
-@pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
-
-
-def fields(settings: Settings, words: str, layer: int) -> np.ndarray:
+def fields(words: str, layer: int) -> np.ndarray:
     """The first network's rectifier inputs at a layer, (units, inputs), with nothing normalised."""
-    net, z = build(kinds(settings)[words], settings.seed), grid(settings.points)
+    net, z = build(kinds(SETTINGS)[words], SETTINGS.seed), grid(SETTINGS.points)
     with torch.no_grad():
         z = net.first(z)
         for block in net.blocks[: layer - 1]:
@@ -34,47 +33,45 @@ def fields(settings: Settings, words: str, layer: int) -> np.ndarray:
     return z.T.numpy()
 
 
-def test_the_raster_is_the_first_networks_pattern(table: pd.DataFrame, settings: Settings) -> None:
+def test_the_raster_is_the_first_networks_pattern(results: Results) -> None:
     for words in ("feedforward", "resnet without BN"):
-        for layer in settings.layers:
-            expected = fields(settings, words, layer) > 0
-            assert np.array_equal(raster(table, settings, words, layer), expected)
+        for layer in SETTINGS.layers:
+            expected = fields(words, layer) > 0
+            assert np.array_equal(raster(results, words, layer), expected)
 
 
-def test_histograms_count_units_and_runs(table: pd.DataFrame, settings: Settings) -> None:
-    for layer in settings.layers:
-        pattern = fields(settings, "feedforward", layer) > 0
-        active = histogram(table, settings, "feedforward", "activation share", layer)
+def test_histograms_count_units_and_runs(results: Results) -> None:
+    for layer in SETTINGS.layers:
+        pattern = fields("feedforward", layer) > 0
+        active = histogram(results, "feedforward", "activation share", layer)
         bins = np.minimum((pattern.mean(axis=1) * BINS).astype(int), BINS - 1)
-        assert active.loc[settings.seed].to_numpy() == pytest.approx(
-            np.bincount(bins, minlength=BINS) / settings.width
+        assert active.loc[SETTINGS.seed].to_numpy() == pytest.approx(
+            np.bincount(bins, minlength=BINS) / SETTINGS.width
         )
         lengths = [
             len(run) for row in pattern for run in np.split(row, np.flatnonzero(np.diff(row.astype(int))) + 1)
         ]
         octaves = np.bincount(np.log2(lengths).astype(int), minlength=7) / len(lengths)
-        runs = histogram(table, settings, "feedforward", "run share", layer)
+        runs = histogram(results, "feedforward", "run share", layer)
         assert runs.columns.tolist() == [1, 2, 4, 8, 16, 32, 64]
-        assert runs.loc[settings.seed].to_numpy() == pytest.approx(octaves)
+        assert runs.loc[SETTINGS.seed].to_numpy() == pytest.approx(octaves)
         for quantity, value in {"run length": np.mean(lengths), "run spread": np.log2(lengths).std()}.items():
-            rows = rows_of(table, kinds(settings)["feedforward"], quantity)
-            found = rows[(rows["layer"] == layer) & (rows["run"] == settings.seed)]["value"].item()
-            assert found == pytest.approx(value)
+            rows = rows_of(results, "feedforward", quantity, layer=layer, run=SETTINGS.seed)
+            assert rows["value"].item() == pytest.approx(value)
 
 
-def test_figure_3s_networks_are_used(settings: Settings) -> None:
-    for scale in STUDY.settings:
-        calls = [study.stages[0](study.settings[scale], []) for study in (STUDY, figure_3.STUDY)]
-        assert calls[0] == calls[1]
+def test_figure_3s_networks_are_used() -> None:
+    assert STUDY.stages == figure_3.STUDY.stages
+    assert STUDY.settings == figure_3.STUDY.settings
 
 
-def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
-    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, table, settings, "quick")}
+def test_verdicts(results: Results) -> None:
+    verdicts = {(each.claim, each.condition): each for each in judge(STUDY, results, "quick")}
     assert verdicts["bimodal-without-bn", "feedforward, layer 16"].verdict == "holds"
     assert verdicts["bimodal-without-bn", "feedforward, no biases, layer 1"].statistic == -1.0
     short = verdicts["contiguity-short-in-feedforward-bn", "resnet + BN − feedforward + BN, layer 16"]
     assert short.verdict == "holds"
-    middle = histogram(table, settings, "feedforward + BN", "activation share", 16)
+    middle = histogram(results, "feedforward + BN", "activation share", 16)
     half = verdicts["half-active-with-bn", "feedforward + BN, layer 16"]
     assert middle.columns[4:6].tolist() == pytest.approx([0.4, 0.5])
     assert half.statistic == pytest.approx(middle.to_numpy()[:, 4:6].sum(axis=1).mean() - 0.5)
@@ -86,34 +83,31 @@ def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
 
 
 def test_activations_the_other_way_round_and_short_runs_contradict(
-    table: pd.DataFrame, settings: Settings
+    results: Results, changed: Callable[..., Results]
 ) -> None:
     """With batch normalisation units on or off for all inputs, without it units on for half of them."""
-    changed = table.copy()
-    shares = table["quantity"] == "activation share"
-    middle, normalised = table["x"].round(1).isin((0.4, 0.5)), table["model"].str.endswith("+BN")
-    changed.loc[shares, "value"] = 0.0
-    changed.loc[shares & middle & ~normalised, "value"] = 0.5
-    changed.loc[shares & table["x"].round(1).isin((0.0, 0.9)) & normalised, "value"] = 0.5
-    resnet = table["model"] == "residual β=1+BN"
-    changed.loc[resnet & table["quantity"].isin(("run length", "run spread")), "value"] = 0.1
-    verdicts = {
-        each.claim: each.verdict for each in judge(STUDY, changed, settings, "quick") if each.headline
-    }
+
+    def turned(rows: pd.DataFrame) -> np.ndarray:
+        ends, middle = (rows["x"].round(1).isin(places) for places in ((0.0, 0.9), (0.4, 0.5)))
+        return np.where(np.where(rows["model"].str.endswith("+BN"), ends, middle), 0.5, 0.0)
+
+    other = changed(results, turned, quantity="activation share")
+    other = changed(other, 0.1, model="residual β=1+BN", quantity=("run length", "run spread"))
+    verdicts = {each.claim: each.verdict for each in judge(STUDY, other, "quick") if each.headline}
     assert set(verdicts.values()) == {"contradicted"}
 
 
-def test_the_figure_has_a_raster_and_two_histograms_a_cell(table: pd.DataFrame, settings: Settings) -> None:
-    axes = STUDY.figure(table, settings).axes
+def test_the_figure_has_a_raster_and_two_histograms_per_cell(results: Results) -> None:
+    axes = STUDY.figure(results).axes
     assert len(axes) == 3 * 3 * 3
     image = axes[6].get_images()[0].get_array()
-    assert np.array_equal(image, raster(table, settings, "feedforward", 16))
+    assert np.array_equal(image, raster(results, "feedforward", 16))
     heights = [bar.get_height() for bar in axes[7].patches]
     assert sum(heights) == pytest.approx(1.0)
 
 
-def test_what_is_alike_is_of_one_size_and_labelled(table: pd.DataFrame, settings: Settings) -> None:
-    figure = STUDY.figure(table, settings)
+def test_what_is_alike_is_of_one_size_and_labelled(results: Results) -> None:
+    figure = STUDY.figure(results)
     figure.draw_without_rendering()
     for kind, label in enumerate(("input $x$", "activation per unit", "contiguity (inputs)")):
         alike = figure.axes[kind::3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,13 +15,14 @@ import torch.nn.functional as F
 from skiplab.data import TensorSet
 from skiplab.measurements.gradient_shattering import GradientShattering, gradient_shattering
 from skiplab.randomness import torch_generator
-from skiplab.reproduction.trial import Bench
+from skiplab.reproduction import Bench, Results
+from skiplab.reproduction.results import Part, matching
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017 import convnet_gradients, figure_5
-from skiplab.studies.balduzzi2017.convnet_gradients import Gradients
-from skiplab.studies.balduzzi2017.convnets import samples_of
+from skiplab.studies.balduzzi2017.figure_5 import STUDY, evidence, plot, trials
+from skiplab.studies.balduzzi2017.figure_5.trials import ConvnetGradients
+from skiplab.studies.balduzzi2017.images import samples_of
 
-TINY = Gradients("digits", "plain", 3, (2, 4), ("loss", "sum"), 4, 24, 2, images=60, clusters=3)
+TINY = ConvnetGradients("digits", "plain", 3, (2, 4), ("loss", "sum"), 4, 24, 2, images=60, clusters=3)
 
 
 def draw(*shape: int) -> torch.Tensor:
@@ -30,9 +32,8 @@ def draw(*shape: int) -> torch.Tensor:
 # Trials ------------------------------------------------------------------------------------------------------
 
 
-def test_each_run_has_a_trial_a_model_and_the_first_gives_the_pictures() -> None:
-    settings = figure_5.STUDY.settings["paper"]
-    calls = [call.settings for call in figure_5.stage(settings, [])]
+def test_each_run_has_a_trial_per_model_and_the_first_gives_the_pictures() -> None:
+    calls = [call.settings for call in STUDY.stages[0](Results(STUDY.settings["paper"]))]
     assert len(calls) == 90
     assert {call.depths for call in calls} == {(2, 4, 10, 24, 50)}
     assert {(call.samples, call.minibatches) for call in calls} == {(256, 1)}
@@ -43,24 +44,24 @@ def test_each_run_has_a_trial_a_model_and_the_first_gives_the_pictures() -> None
 def test_networks_of_a_run_share_weights_and_those_of_depths_and_seeds_do_not() -> None:
     images = samples_of("digits", "train", 60, None, "cpu")
 
-    def weights(settings: Gradients, depth: int = 4) -> torch.Tensor:
-        state = convnet_gradients.build(settings, images, depth).state_dict()
+    def weights(settings: ConvnetGradients, depth: int = 4) -> torch.Tensor:
+        state = trials.build(settings, images, depth).state_dict()
         return torch.cat([state["stem.weight"].flatten(), state["blocks.0.conv1.weight"].flatten()])
 
     plain = weights(TINY)
     assert torch.equal(plain, weights(dataclasses.replace(TINY, model="resnet-0.1")))
     assert not torch.equal(plain, weights(TINY, depth=2))
     assert not torch.equal(plain, weights(dataclasses.replace(TINY, seed=4)))
-    residual = convnet_gradients.build(dataclasses.replace(TINY, model="resnet-0.1"), images, 2)
+    residual = trials.build(dataclasses.replace(TINY, model="resnet-0.1"), images, 2)
     assert (residual.skip, residual.beta) == (True, 0.1)
 
 
 def test_minibatches_are_of_distinct_images_and_a_runs_own() -> None:
     inputs = torch.arange(60.0)
     images = TensorSet(inputs, torch.arange(60), 10, "numbers", "numbers")
-    first, second = (labels for _, labels in convnet_gradients.minibatches(TINY, images))
-    other = next(convnet_gradients.minibatches(dataclasses.replace(TINY, seed=4), images))[1]
-    like = next(convnet_gradients.minibatches(dataclasses.replace(TINY, model="resnet-1"), images))[1]
+    first, second = (labels for _, labels in trials.minibatches(TINY, images))
+    other = next(trials.minibatches(dataclasses.replace(TINY, seed=4), images))[1]
+    like = next(trials.minibatches(dataclasses.replace(TINY, model="resnet-1"), images))[1]
     assert len(set(first.tolist())) == 24
     assert torch.equal(first, like)
     assert not torch.equal(first, second)
@@ -69,9 +70,9 @@ def test_minibatches_are_of_distinct_images_and_a_runs_own() -> None:
 
 def test_the_gradient_of_the_loss_is_the_chain_rule_over_the_outputs() -> None:
     images = samples_of("digits", "train", 60, None, "cpu")
-    network = convnet_gradients.build(TINY, images, 2).double()
+    network = trials.build(TINY, images, 2).double()
     x, labels = images.inputs[:6].double(), images.labels[:6]
-    found = convnet_gradients.gradients(network, (x, labels), "loss").gradients[0]
+    found = trials.gradients(network, (x, labels), "loss").gradients[0]
     outputs = network.train()(x).detach()
     errors = outputs.softmax(1) - F.one_hot(labels, 10)  # dℓ/df for the cross-entropy
     expected = sum(
@@ -84,9 +85,9 @@ def test_the_gradient_of_the_loss_is_the_chain_rule_over_the_outputs() -> None:
 def test_like_gradients_come_side_by_side() -> None:
     kinds = torch.tensor([2, 0, 1, 1, 0, 2, 2, 0, 1])
     rows = 10 * F.one_hot(kinds, 5).double() + 0.1 * draw(9, 5)
-    order = convnet_gradients.clustered(rows, 3, seed=0)
+    order = trials.clustered(rows, 3, seed=0)
     assert sorted(order) == list(range(9))
-    assert order == convnet_gradients.clustered(rows, 3, seed=0)
+    assert order == trials.clustered(rows, 3, seed=0)
     groups = kinds[order].reshape(3, 3)
     assert bool((groups == groups[:, :1]).all())
 
@@ -94,37 +95,37 @@ def test_like_gradients_come_side_by_side() -> None:
 def test_half_of_a_covariance_gives_all_of_it_back() -> None:
     found = GradientShattering(draw(1, 5, 7))
     order = [3, 1, 4, 0, 2]
-    kept = pd.DataFrame(convnet_gradients.lower_triangle(found, order), columns=["row", "column", "value"])
+    kept = pd.DataFrame(trials.lower_triangle(found, order), columns=["row", "column", "value"])
     assert len(kept) == 15
     expected = found.covariance[0].numpy()[np.ix_(order, order)]
-    np.testing.assert_allclose(figure_5.whole(kept), expected, rtol=0, atol=0.0051)  # two decimals are kept
+    np.testing.assert_allclose(plot.whole(kept), expected, rtol=0, atol=0.0051)  # two decimals are kept
 
 
 def test_a_trials_rows_are_what_the_measurement_says() -> None:
-    frame = convnet_gradients.measure.function(TINY, Bench())
+    frame = trials.measure.function(TINY, Bench())
     images = samples_of("digits", "train", 60, None, "cpu")
-    network = convnet_gradients.build(TINY, images, 4)
-    batch = list(convnet_gradients.minibatches(TINY, images))[1]
+    network = trials.build(TINY, images, 4)
+    batch = list(trials.minibatches(TINY, images))[1]
     found = gradient_shattering(network, batch[0], statistics="batch")
-    rows = frame[(frame["depth"] == 4) & (frame["minibatch"] == 1) & (frame["gradient"] == "sum")]
+    rows = matching(frame, depth=4, minibatch=1, gradient="sum")
     values = rows.set_index("quantity")["value"]
     assert values["mean_norm"] == pytest.approx(float(found.mean_norm[0]), rel=1e-5)
     white = found.relative_effective_rank(torch_generator("white")).value
     assert values["relative_rank"] == pytest.approx(float(white[0]), rel=1e-5)
     # 24·25/2 entries of the first minibatch's loss alone; two minibatches of two kinds of gradient.
     for quantity, count in (("covariance", 300), ("mean_norm", 4), ("relative_rank", 4)):
-        depths = frame[frame["quantity"] == quantity]["depth"]
+        depths = matching(frame, quantity=quantity)["depth"]
         assert depths.value_counts().to_dict() == {2: count, 4: count}
 
 
 # Claims and figure -------------------------------------------------------------------------------------------
 
-SETTINGS = dataclasses.replace(figure_5.QUICK, data=("digits",), runs=8, samples=4)
+SETTINGS = dataclasses.replace(STUDY.settings["quick"], data=("digits",), runs=8, samples=4)
 Curve = Callable[[np.ndarray], np.ndarray]
 
 
-def frame_of(ranks: dict[str, Curve], norms: dict[str, Curve]) -> pd.DataFrame:
-    """A table with these curves over log depth, which runs scatter a little."""
+def results_of(ranks: dict[str, Curve], norms: dict[str, Curve], settings: Any = SETTINGS) -> Results:
+    """Results with these curves over log depth, which runs scatter a little."""
     rows = []
     logs = np.log(SETTINGS.depths)
     for quantity, curves in (("relative_rank", ranks), ("mean_norm", norms)):
@@ -137,7 +138,8 @@ def frame_of(ranks: dict[str, Curve], norms: dict[str, Curve]) -> pd.DataFrame:
         for row in range(4):
             rows.extend(("covariance", model, 0, depth, row, column, 1.0) for column in range(row + 1))
     names = ["quantity", "model", "seed", "depth", "row", "column", "value"]
-    return pd.DataFrame(rows, columns=names).assign(data="digits", gradient="loss", minibatch=0)
+    table = pd.DataFrame(rows, columns=names).assign(data="digits", gradient="loss", minibatch=0)
+    return Results(settings, [Part(trials.measure.name, "stage", table)])
 
 
 def line(start: float, slope: float) -> Curve:
@@ -153,7 +155,7 @@ NORMS = {"plain": power(-0.5), "resnet-1": power(-0.2), "resnet-0.1": power(0.0)
 
 
 def test_the_papers_curves_make_every_claim_hold() -> None:
-    found = judge(figure_5.STUDY, frame_of(RANKS, NORMS), SETTINGS, "quick")
+    found = judge(STUDY, results_of(RANKS, NORMS), "quick")
     assert {row.verdict for row in found} == {"holds"}
     assert sum(row.headline for row in found) == 5
     slopes = [row.statistic for row in found if "slope" in row.condition]
@@ -166,15 +168,15 @@ def test_the_papers_curves_make_every_claim_hold() -> None:
 def test_curves_the_other_way_round_contradict_every_claim() -> None:
     swap = {"plain": "resnet-0.1", "resnet-1": "resnet-1", "resnet-0.1": "plain"}
     ranks, norms = ({swap[model]: curve for model, curve in curves.items()} for curves in (RANKS, NORMS))
-    found = judge(figure_5.STUDY, frame_of(ranks, norms), SETTINGS, "quick")
+    found = judge(STUDY, results_of(ranks, norms), "quick")
     # Without skips the rank is constant then, which is no fall.
     assert {row.verdict for row in found if "change from" not in row.condition} == {"contradicted"}
 
 
 def test_a_quantity_that_has_reached_its_end_grew_faster_than_one_on_its_way() -> None:
     wide = pd.DataFrame([[0.1, 0.6, 0.6, 0.6, 0.6], [0.1, 0.2, 0.3, 0.4, 0.6]], columns=list(SETTINGS.depths))
-    assert figure_5.growth(wide).tolist() == pytest.approx([0.5, 0.275])
-    fast, slow = figure_5.slope(wide)
+    assert evidence.growth(wide).tolist() == pytest.approx([0.5, 0.275])
+    fast, slow = evidence.slope(wide)
     assert fast < slow  # which is why slopes do not decide
     expected = np.polyfit(np.log(SETTINGS.depths), wide.to_numpy().T, 1)[0]
     np.testing.assert_allclose([fast, slow], expected)
@@ -182,32 +184,32 @@ def test_a_quantity_that_has_reached_its_end_grew_faster_than_one_on_its_way() -
 
 def test_growth_beyond_ten_layers_is_a_further_row() -> None:
     ranks = RANKS | {"plain": lambda logs: 0.5 - 0.1 * np.abs(logs - np.log(10))}
-    found = judge(figure_5.STUDY, frame_of(ranks, NORMS), SETTINGS, "quick")
+    found = judge(STUDY, results_of(ranks, NORMS), "quick")
     (row,) = [row for row in found if "change from" in row.condition]
     assert row.condition == "digits, feedforward, gradient of the loss, change from 10 to 50 layers"
     assert (row.claim, row.headline) == ("rank-grows-faster-without-skips", False)
     assert row.statistic == pytest.approx(-0.1 * np.log(5), abs=0.02)
     assert row.verdict == "contradicted"
     shallow = dataclasses.replace(SETTINGS, depths=(2, 4))
-    assert figure_5.beyond(frame_of(RANKS, NORMS), shallow) == []
+    assert list(evidence.beyond(results_of(RANKS, NORMS, shallow))) == []
 
 
 def test_depths_may_come_in_any_order() -> None:
     """The order of the pictures is the shallowest network's, and curves keep their depths."""
     frames = [
-        convnet_gradients.measure.function(dataclasses.replace(TINY, depths=depths), Bench())
+        trials.measure.function(dataclasses.replace(TINY, depths=depths), Bench())
         for depths in ((2, 4), (4, 2))
     ]
     pd.testing.assert_frame_equal(*frames)
     turned = dataclasses.replace(SETTINGS, depths=SETTINGS.depths[::-1])
-    figures = [figure_5.figure(frame_of(RANKS, NORMS), settings) for settings in (SETTINGS, turned)]
+    figures = [STUDY.figure(results_of(RANKS, NORMS, settings)) for settings in (SETTINGS, turned)]
     curves = [[line.get_xydata() for line in figure.axes[-2].get_lines()] for figure in figures]
     for one, other in zip(*curves, strict=True):
         np.testing.assert_allclose(one, other)
 
 
 def test_the_figure_shows_four_covariances_and_two_curves() -> None:
-    figure = figure_5.figure(frame_of(RANKS, NORMS), SETTINGS)
+    figure = STUDY.figure(results_of(RANKS, NORMS))
     pictures = [ax for ax in figure.axes if ax.get_title("left")]
     titles = [ax.get_title("left").replace("\n", " ") for ax in pictures]
     assert titles == [

@@ -15,28 +15,36 @@ from skiplab.checks import Refused, TimeIsUp
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
 from skiplab.randomness import run_seeds, torch_generator
-from skiplab.reproduction.trial import Bench
+from skiplab.reproduction import Bench, Results
+from skiplab.reproduction.results import Part
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017 import convnets, figure_6
-from skiplab.studies.balduzzi2017.convnets import ThinNetworks, Training
+from skiplab.studies.balduzzi2017.figure_6 import STUDY, trials
+from skiplab.studies.balduzzi2017.figure_6.study import Settings
+from skiplab.studies.balduzzi2017.figure_6.trials import ThinNetworks, ThinTraining
 from skiplab.training import History
 
-TINY = Training(images=30, epochs=3, batch_size=15, padding=1, window=2, patience=1, threshold=10.0, drop=0.5)
+TINY = ThinTraining(
+    images=30, epochs=3, batch_size=15, padding=1, window=2, patience=1, threshold=10.0, drop=0.5
+)
 NETWORKS = ThinNetworks("digits", "relu", 6, (0, 1), TINY, test_epochs=(1,))
 PICTURES = TensorSet(
     torch.randn(4, 3, 16, 16, generator=torch_generator("pictures")), torch.arange(4), 10, "noise", "noise"
 )
 
 
+def calls_of(settings: Settings) -> list[ThinNetworks]:
+    return [call.settings for call in STUDY.stages[0](Results(settings))]
+
+
 def run(settings: ThinNetworks, bench: Bench | None = None) -> pd.DataFrame:
-    return convnets.train.function(settings, bench or Bench())
+    return trials.train.function(settings, bench or Bench())
 
 
 # Trials ------------------------------------------------------------------------------------------------------
 
 
 def test_paper_scale_trains_ten_networks_of_four_models_at_six_depths() -> None:
-    calls = [call.settings for call in figure_6.train(figure_6.STUDY.settings["paper"], [])]
+    calls = calls_of(STUDY.settings["paper"])
     assert [call.depth for call in calls] == [depth for depth in (198, 98, 50, 30, 14, 6) for _ in range(4)]
     assert {call.model for call in calls} == {"crelu-ll", "crelu", "resnet", "relu"}
     assert {call.seeds for call in calls} == {tuple(range(10))}
@@ -44,22 +52,24 @@ def test_paper_scale_trains_ten_networks_of_four_models_at_six_depths() -> None:
 
 
 def test_networks_can_be_spread_over_smaller_trials() -> None:
-    settings = dataclasses.replace(figure_6.SMOKE, runs=10, together=4, depths=(6,), models=("relu",), seed=2)
-    seeds = [call.settings.seeds for call in figure_6.train(settings, [])]
+    settings = dataclasses.replace(
+        STUDY.settings["smoke"], runs=10, together=4, depths=(6,), models=("relu",), seed=2
+    )
+    seeds = [call.seeds for call in calls_of(settings)]
     drawn = run_seeds(2, 10)
     assert seeds == [tuple(drawn[:4]), tuple(drawn[4:8]), tuple(drawn[8:])]
 
 
 def test_quick_scale_has_enough_runs_for_a_verdict() -> None:
-    settings = figure_6.STUDY.settings["quick"]
+    settings = STUDY.settings["quick"]
     assert settings.runs >= 5
     assert max(settings.depths) == 50
 
 
 def test_all_that_can_be_reduced_reaches_the_trial() -> None:
     changes = {"epochs": 7, "images": 90, "batch_size": 11, "rate": 0.02, "batch_norm": False, "window": 4}
-    settings = dataclasses.replace(figure_6.SMOKE, **changes, checkpoint_every=3, test_images=5)  # type: ignore[arg-type]
-    call = figure_6.train(settings, [])[0].settings
+    settings = dataclasses.replace(STUDY.settings["smoke"], **changes, checkpoint_every=3, test_images=5)  # type: ignore[arg-type]
+    call = calls_of(settings)[0]
     assert {name: getattr(call.training, name) for name in changes} == changes
     assert (call.checkpoint_every, call.test_images) == (3, 5)
 
@@ -67,8 +77,8 @@ def test_all_that_can_be_reduced_reaches_the_trial() -> None:
 @pytest.mark.parametrize("depth", [2, 7, 8, 200])
 def test_depths_that_are_not_4r_plus_2_are_refused(depth: int) -> None:
     with pytest.raises(Refused, match=f"depth is {depth}, but these networks have 4r"):
-        convnets.blocks_of(depth)
-    assert convnets.blocks_of(198) == 49
+        trials.blocks_of(depth)
+    assert trials.blocks_of(198) == 49
 
 
 def test_losses_accuracies_and_the_drops_that_they_brought_are_recorded() -> None:
@@ -81,7 +91,7 @@ def test_losses_accuracies_and_the_drops_that_they_brought_are_recorded() -> Non
     assert bool(((wide["accuracy"] * 30).round(3) % 1 == 0).to_numpy().all())  # of 30 images
 
 
-@pytest.mark.parametrize("model", list(convnets.KINDS))
+@pytest.mark.parametrize("model", list(trials.KINDS))
 def test_a_network_does_not_depend_on_its_company(model: str) -> None:
     settings = dataclasses.replace(NETWORKS, model=model, training=dataclasses.replace(TINY, epochs=1))
     together = run(settings)
@@ -114,7 +124,7 @@ def test_a_diverged_network_answers_at_chance_from_then_on() -> None:
         for member in (0, 1)
     ]
     history = History(torch.where(loss.isnan(), torch.nan, 0.8), loss, torch.tensor([False, True]), rows)
-    found = pd.DataFrame(convnets.rows_of(history, [[1.0, 1.0]] * 2, 0.1))
+    found = pd.DataFrame(trials.rows_of(history, [[1.0, 1.0]] * 2, 0.1))
     wide = found.pivot(index="epoch", columns=["quantity", "member"], values="value")
     assert wide["test_accuracy"][0].tolist() == [0.7, 0.7, 0.7]
     assert wide["test_accuracy"][1].tolist() == [0.7, 0.7, 0.1]
@@ -126,7 +136,7 @@ def test_a_diverged_network_answers_at_chance_from_then_on() -> None:
 
 def test_test_images_are_standardised_with_the_training_images_and_small_ones_enlarged() -> None:
     settings = dataclasses.replace(NETWORKS, test_images=7)
-    found = convnets.held_out(settings, "cpu")
+    found = trials.held_out(settings, "cpu")
     expected = data.tensors("digits", "test", images=30, flat=False)
     assert found.inputs.shape == (7, 1, 16, 16)
     assert torch.equal(found.inputs[:, :, ::2, ::2], expected.inputs[:7])
@@ -135,8 +145,8 @@ def test_test_images_are_standardised_with_the_training_images_and_small_ones_en
 
 
 def test_accuracy_is_that_of_the_members_in_evaluation_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    samples = convnets.held_out(NETWORKS, "cpu")
-    modules = [convnets.build(NETWORKS, samples, seed) for seed in (0, 1)]
+    samples = trials.held_out(NETWORKS, "cpu")
+    modules = [trials.build(NETWORKS, samples, seed) for seed in (0, 1)]
     for module in modules:
         module(samples.inputs)  # running statistics of its own
     ensemble = Ensemble.of(modules).train()
@@ -144,35 +154,35 @@ def test_accuracy_is_that_of_the_members_in_evaluation_mode(monkeypatch: pytest.
         float((module.eval()(samples.inputs).argmax(1) == samples.labels).double().mean())
         for module in modules
     ]
-    assert convnets.accuracy(ensemble, samples) == pytest.approx(expected)
-    monkeypatch.setattr(convnets, "TEST_CHUNK", 7)
-    assert convnets.accuracy(ensemble, samples) == pytest.approx(expected)
+    assert trials.accuracy(ensemble, samples) == pytest.approx(expected)
+    monkeypatch.setattr(trials, "TEST_CHUNK", 7)
+    assert trials.accuracy(ensemble, samples) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("model", list(convnets.KINDS))
+@pytest.mark.parametrize("model", list(trials.KINDS))
 def test_models_differ_as_they_should(model: str) -> None:
     """Only the looks-linear network is linear, only the residual one has shortcuts, and all are as large."""
     settings = dataclasses.replace(NETWORKS, model=model, depth=14)
-    network = convnets.build(settings, PICTURES, 0).double().eval()
+    network = trials.build(settings, PICTURES, 0).double().eval()
     x = PICTURES.inputs.double()
     with torch.no_grad():
         # Without biases a ReLU network is homogeneous, so only a change of sign tells it from a linear one.
         bend = float((network(x) + network(-x)).norm() / network(x).norm())
     assert (bend < 1e-12) == (model == "crelu-ll")
     assert any("shortcut" in name for name, _ in network.named_modules()) == (model == "resnet")
-    reference = convnets.build(dataclasses.replace(settings, model="relu"), PICTURES, 0)
+    reference = trials.build(dataclasses.replace(settings, model="relu"), PICTURES, 0)
     count, wanted = (sum(p.numel() for p in net.parameters()) for net in (network, reference))
     assert count == pytest.approx(wanted, rel=0.05)
 
 
 def test_batch_normalisation_can_be_left_out() -> None:
     settings = dataclasses.replace(NETWORKS, training=dataclasses.replace(TINY, batch_norm=False))
-    parts = convnets.build(settings, PICTURES, 0).modules()
+    parts = trials.build(settings, PICTURES, 0).modules()
     assert not any(isinstance(part, torch.nn.BatchNorm2d) for part in parts)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", list(convnets.KINDS))
+@pytest.mark.parametrize("model", list(trials.KINDS))
 def test_198_layers_train(model: str) -> None:
     training = dataclasses.replace(TINY, images=8, batch_size=4, epochs=2)
     frame = run(ThinNetworks("digits", model, 198, (0,), training))
@@ -182,13 +192,13 @@ def test_198_layers_train(model: str) -> None:
 
 # Claims and figure -------------------------------------------------------------------------------------------
 
-SETTINGS = dataclasses.replace(figure_6.QUICK, data=("digits",), runs=6, depths=(6, 14, 50))
+SETTINGS = dataclasses.replace(STUDY.settings["quick"], data=("digits",), runs=6, depths=(6, 14, 50))
 FALLING = {6: 0.6, 14: 0.5, 50: 0.3}
 FLAT = {6: 0.6, 14: 0.6, 50: 0.6}
 
 
-def frame_of(means: Mapping[str, Mapping[int, float]], runs: int = 6) -> pd.DataFrame:
-    """A study's table with these test accuracies, which networks scatter by a tenth of a point."""
+def results_of(means: Mapping[str, Mapping[int, float]], settings: Settings = SETTINGS) -> Results:
+    """A study's results with these test accuracies, which networks scatter by a tenth of a point."""
     rows = [
         {
             "network_id": f"{model}-{depth}-{seed}",
@@ -203,18 +213,18 @@ def frame_of(means: Mapping[str, Mapping[int, float]], runs: int = 6) -> pd.Data
         }
         for model, by_depth in means.items()
         for depth, mean in by_depth.items()
-        for seed in range(runs)
+        for seed in range(6)
         for epoch in (3, 6)
         for quantity in ("accuracy", "test_accuracy", "loss")
     ]
-    return figure_6.table(SETTINGS, [pd.DataFrame(rows)])
+    return Results(settings, [Part(trials.train.name, "train", pd.DataFrame(rows))])
 
 
 AS_THE_PAPER = {"crelu-ll": FLAT, "crelu": FALLING, "resnet": FLAT, "relu": FALLING}
 
 
 def test_the_papers_curves_make_every_claim_hold() -> None:
-    found = judge(figure_6.STUDY, frame_of(AS_THE_PAPER), SETTINGS, "quick")
+    found = judge(STUDY, results_of(AS_THE_PAPER), "quick")
     assert {row.verdict for row in found} == {"holds"}
     headlines = [(row.claim, row.condition) for row in found if row.headline]
     assert headlines == [
@@ -229,24 +239,24 @@ def test_the_papers_curves_make_every_claim_hold() -> None:
 
 def test_one_depth_has_no_order_but_is_judged_all_the_same() -> None:
     alone = dataclasses.replace(SETTINGS, depths=(50,))
-    found = judge(figure_6.STUDY, frame_of(AS_THE_PAPER), alone, "quick")
+    found = judge(STUDY, results_of(AS_THE_PAPER, alone), "quick")
     assert [row.claim for row in found] == ["relu-below-linear", "looks-linear-as-residual"]
 
 
 def test_other_curves_contradict_them() -> None:
     rising = {6: 0.45, 14: 0.5, 50: 0.55}
     means = {"crelu-ll": FALLING, "crelu": rising, "resnet": FLAT, "relu": rising}
-    found = judge(figure_6.STUDY, frame_of(means), SETTINGS, "quick")
+    found = judge(STUDY, results_of(means), "quick")
     assert {row.claim: row.verdict for row in found if row.headline} == dict.fromkeys(
-        [claim.id for claim in figure_6.STUDY.claims], "contradicted"
+        [claim.id for claim in STUDY.claims], "contradicted"
     )
     # At six layers both have the same accuracy.
     assert found[-1].condition == "digits, 6 layers"
     assert found[-1].verdict == "holds"
 
 
-def test_the_figure_has_a_line_a_model_and_a_tick_a_depth() -> None:
-    figure = figure_6.figure(frame_of(AS_THE_PAPER), SETTINGS)
+def test_the_figure_has_a_line_per_model_and_a_tick_per_depth() -> None:
+    figure = STUDY.figure(results_of(AS_THE_PAPER))
     test, training = figure.axes
     assert (test.get_title("left"), training.get_title("left")) == ("Digits, test", "Digits, training")
     labels = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -9,7 +9,7 @@ from skiplab.randomness import torch_generator
 from skiplab.remedies.linearity import departure_from_linear
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017.ll_init import (
+from skiplab.studies.balduzzi2017.ll_init.study import (
     AFTER_HE,
     CONV,
     FULL,

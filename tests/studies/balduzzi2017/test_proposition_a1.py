@@ -8,7 +8,7 @@ import pytest
 
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017.proposition_a1 import STUDY, Nets, Settings, by_run, gradients
+from skiplab.studies.balduzzi2017.proposition_a1.study import STUDY, Nets, Settings, by_run, gradients
 from skiplab.theory.shattering.brownian import eigenvalues
 
 

@@ -17,10 +17,10 @@ from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.randomness import numpy_generator, torch_generator
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import Verdict, judge
-from skiplab.studies.balduzzi2017 import theorem_models as models
-from skiplab.studies.balduzzi2017.theorem_evidence import errors_apart, sample
-from skiplab.studies.balduzzi2017.theorem_trials import Gated, Lemmas, Real, build, gated, lemmas, real
-from skiplab.studies.balduzzi2017.theorems import STUDY, Settings, real_models
+from skiplab.studies.balduzzi2017.theorems import models
+from skiplab.studies.balduzzi2017.theorems.evidence import errors_apart, sample
+from skiplab.studies.balduzzi2017.theorems.study import STUDY, Settings, real_models
+from skiplab.studies.balduzzi2017.theorems.trials import Gated, Lemmas, Real, build, gated, lemmas, real
 
 
 def run(settings: Settings) -> pd.DataFrame:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import pandas as pd
 import pytest
 import torch
 
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_1
-from skiplab.studies.orhan2017.changed_networks import (
+from skiplab.studies.orhan2017.figure_1.study import STUDY, Settings, draws
+from skiplab.studies.orhan2017.figure_1.trials import (
     COMMON,
     NETWORKS,
     OUTER,
@@ -20,19 +22,29 @@ from skiplab.studies.orhan2017.changed_networks import (
     changed_networks,
     random_network,
 )
-from skiplab.studies.orhan2017.figure_1 import STUDY, Settings
 
 SMALL = Settings(runs=6, inputs=4, width=8, depth=4, outputs=3, samples=30, draws=4)
 
 
+Judge = Callable[[pd.DataFrame], dict[tuple[str, str], str]]
+
+
 @pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
-    tables = [call.trial.function(call.settings, Bench()) for call in figure_1.draws(SMALL, [])]
-    return figure_1.table(SMALL, [pd.concat(tables, ignore_index=True)])
+def results(carried_out: Callable[..., Results]) -> Results:
+    return carried_out(STUDY, SMALL)
 
 
-def verdicts(frame: pd.DataFrame) -> dict[tuple[str, str], str]:
-    return {(row.claim, row.condition): row.verdict for row in judge(STUDY, frame, SMALL, "quick")}
+@pytest.fixture(scope="module")
+def table(results: Results) -> pd.DataFrame:
+    return results.frame
+
+
+@pytest.fixture(scope="module")
+def verdicts(results: Results, with_rows: Callable[..., Results]) -> Judge:
+    """Judge the claims on a changed table."""
+    return lambda frame: {
+        (row.claim, row.condition): row.verdict for row in judge(STUDY, with_rows(results, frame), "quick")
+    }
 
 
 def test_every_network_is_changed_in_every_way(table: pd.DataFrame) -> None:
@@ -48,7 +60,7 @@ def test_every_network_is_changed_in_every_way(table: pd.DataFrame) -> None:
     assert pairs.drop_duplicates().shape[0] > 1
 
 
-def test_every_claim_holds(table: pd.DataFrame) -> None:
+def test_every_claim_holds(table: pd.DataFrame, verdicts: Judge) -> None:
     assert set(verdicts(table).values()) == {"holds"}
 
 
@@ -63,7 +75,7 @@ def test_every_claim_holds(table: pd.DataFrame) -> None:
     ],
 )
 def test_one_output_that_moves_contradicts_a_symmetry(
-    table: pd.DataFrame, network: str, symmetry: str, claim: str
+    table: pd.DataFrame, verdicts: Judge, network: str, symmetry: str, claim: str
 ) -> None:
     changed = table.copy()
     rows = table.index[(table["network"] == network) & (table["symmetry"] == symmetry)]
@@ -81,7 +93,7 @@ def test_one_output_that_moves_contradicts_a_symmetry(
     ],
 )
 def test_outputs_that_hardly_move_contradict_a_broken_symmetry(
-    table: pd.DataFrame, network: str, symmetry: str, claim: str
+    table: pd.DataFrame, verdicts: Judge, network: str, symmetry: str, claim: str
 ) -> None:
     changed = table.copy()
     rows = (table["network"] == network) & (table["symmetry"] == symmetry)
@@ -102,13 +114,13 @@ def test_networks_have_biases_and_do_not_depend_on_their_company() -> None:
 
 
 def test_trials_hold_all_runs_once() -> None:
-    calls = figure_1.draws(dataclasses.replace(SMALL, runs=60), [])
+    calls = draws(Results(dataclasses.replace(SMALL, runs=60)))
     assert [seed for call in calls for seed in call.settings.seeds] == list(range(60))
     assert [len(call.settings.seeds) for call in calls] == [25, 25, 10]
 
 
-def test_the_figure_draws_both_changes_and_every_network(table: pd.DataFrame) -> None:
-    axes = figure_1.figure(table, SMALL).axes
+def test_the_figure_draws_both_changes_and_every_network(results: Results) -> None:
+    axes = STUDY.figure(results).axes
     assert len(axes) == 6
     assert [tick.get_text() for tick in axes[4].get_yticklabels()] == [
         "Plain",

@@ -4,47 +4,62 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from skiplab.experiments import networks
+from skiplab.experiments.skip_networks import skip_of
+from skiplab.reproduction.results import Part, Results
+from skiplab.reproduction.study import Study
+from skiplab.reproduction.transition import calls_of
 from skiplab.reproduction.trial import Bench, Call
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_10, note_4
+from skiplab.studies.orhan2017 import note_4
+from skiplab.studies.orhan2017.figure_10 import STUDY
 from skiplab.studies.orhan2018 import figure_8 as later
 
 Make = Callable[..., pd.DataFrame]
 TAUS = (0.0, 0.2, 0.4)
-SETTINGS = dataclasses.replace(figure_10.SMOKE, runs=6, gains=(1.0,), taus=TAUS, width=16)
+SETTINGS = dataclasses.replace(STUDY.settings["smoke"], runs=6, gains=(1.0,), taus=TAUS, width=16)
 
 
-def frame_of(trained: Make, accuracy: Sequence[float]) -> pd.DataFrame:
-    """Real matrices, and one accuracy a τ."""
-    frames = [call.trial.function(call.settings, Bench()) for call in figure_10.train(SETTINGS, [])[:3]]
-    frames += [
-        trained("residual", seed, [value + (seed % 500) / 10000], skip=figure_10.skip_of(tau))
-        for tau, value in zip(TAUS, accuracy, strict=True)
-        for seed in (*range(6), 500)
+def named(study: Study, settings: Any) -> list[Call]:
+    """The calls of a study's first stage."""
+    return list(calls_of(study, study.stages[0], Results(settings)))
+
+
+def results_of(trained: Make, accuracy: Sequence[float]) -> Results:
+    """Real matrices, and one accuracy per τ."""
+    parts = [
+        Part(call.trial.name, call.stage, call.trial.function(call.settings, Bench()))
+        for call in named(STUDY, SETTINGS)[:3]
     ]
-    return figure_10.table(SETTINGS, [pd.concat(frames, ignore_index=True)])
+    for tau, value in zip(TAUS, accuracy, strict=True):
+        for seed in (*range(6), 500):
+            table = trained("residual", seed, [value + (seed % 500) / 10000], skip=skip_of(tau))
+            parts.append(Part(networks.train.name, "search" if seed == 500 else "decide", table))
+    return Results(SETTINGS, parts)
 
 
-def keys(calls: Sequence[Call]) -> set[str]:
+def keys(study: Study, scale: str) -> set[str]:
+    calls = named(study, study.settings[scale])
     return {call.key(str) for call in calls if call.trial is networks.train}
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
 def test_the_networks_are_those_of_the_later_versions_figure_8(scale: str) -> None:
-    ours = keys(figure_10.train(figure_10.STUDY.settings[scale], []))
-    theirs = keys(later.train(later.STUDY.settings[scale], []))
-    assert ours == theirs
-    assert len(ours) == 2 * len(figure_10.STUDY.settings[scale].taus) * (1 if scale == "smoke" else 2)
+    ours = keys(STUDY, scale)
+    assert ours == keys(later.STUDY, scale)
+    assert len(ours) == 2 * len(STUDY.settings[scale].taus) * (1 if scale == "smoke" else 2)
 
 
 def test_the_matrices_at_paper_scale_are_those_of_note_4() -> None:
-    ours = {call for call in figure_10.train(figure_10.Settings(), []) if call.trial is note_4.matrices}
-    theirs = set(note_4.draws(note_4.STUDY.settings["paper"], []))
+    ours, theirs = (
+        {call for call in named(study, study.settings["paper"]) if call.trial is note_4.matrices}
+        for study in (STUDY, note_4.STUDY)
+    )
     assert len(ours) == 5
     assert ours <= theirs
 
@@ -53,14 +68,14 @@ def test_the_matrices_at_paper_scale_are_those_of_note_4() -> None:
     ("accuracy", "verdict"), [((0.9, 0.7, 0.5), "holds"), ((0.5, 0.7, 0.9), "contradicted")]
 )
 def test_the_trend_follows_the_numbers(trained: Make, accuracy: tuple[float, ...], verdict: str) -> None:
-    found = judge(figure_10.STUDY, frame_of(trained, accuracy), SETTINGS, "quick")
+    found = judge(STUDY, results_of(trained, accuracy), "quick")
     (trend,) = [row for row in found if row.claim == "accuracy-falls-with-tau" and row.headline]
     assert (trend.condition, trend.verdict) == ("digits, best gains (1)", verdict)
     assert trend.statistic == (1.0 if verdict == "holds" else 0.0)
 
 
 def test_eigenvalues_stay_within_the_wide_bound_only(trained: Make) -> None:
-    found = judge(figure_10.STUDY, frame_of(trained, (0.9, 0.7, 0.5)), SETTINGS, "quick")
+    found = judge(STUDY, results_of(trained, (0.9, 0.7, 0.5)), "quick")
     wide = {row.condition: row.verdict for row in found if row.claim == "unit-circle"}
     assert wide == {"τ = 0": "holds", "τ = 0.2": "holds", "τ = 0.4": "holds"}
     narrow = {row.condition: row for row in found if row.claim == "unit-circle-narrow"}
@@ -70,17 +85,18 @@ def test_eigenvalues_stay_within_the_wide_bound_only(trained: Make) -> None:
 
 
 def test_an_eigenvalue_off_the_circle_contradicts_both_bounds(trained: Make) -> None:
-    frame = frame_of(trained, (0.9, 0.7, 0.5))
-    off = (frame["quantity"] == "deviation") & (frame["tau"] == 0.4) & (frame["draw"] == 1)
+    results = results_of(trained, (0.9, 0.7, 0.5))
+    matrices = results.parts[2].table
+    off = (matrices["quantity"] == "deviation") & (matrices["tau"] == 0.4) & (matrices["draw"] == 1)
     assert off.sum() == 1
-    frame.loc[off, "value"] = 1e-6
-    found = judge(figure_10.STUDY, frame, SETTINGS, "quick")
+    matrices.loc[off, "value"] = 1e-6
+    found = judge(STUDY, results, "quick")
     against = {(row.claim, row.condition) for row in found if row.verdict == "contradicted"}
     assert {("unit-circle", "τ = 0.4"), ("unit-circle-narrow", "τ = 0.4")} <= against
 
 
-def test_the_figure_has_a_column_for_the_matrices_and_one_a_data_set(trained: Make) -> None:
-    figure = figure_10.figure(frame_of(trained, (0.9, 0.7, 0.5)), SETTINGS)
+def test_the_figure_has_a_column_for_the_matrices_and_one_per_data_set(trained: Make) -> None:
+    figure = STUDY.figure(results_of(trained, (0.9, 0.7, 0.5)))
     spectra, curves, deviations, gains = figure.axes
     assert len(spectra.get_lines()) == 3 * len(TAUS)
     assert [line.get_label() for line in curves.get_lines()] == ["τ = 0", "τ = 0.2", "τ = 0.4"]

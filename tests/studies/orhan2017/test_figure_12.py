@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import pandas as pd
@@ -11,15 +12,24 @@ import pytest
 from skiplab.checks import Refused
 from skiplab.experiments import networks
 from skiplab.experiments.networks import Member, Training
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_12
-from skiplab.studies.orhan2017.figure_12 import KINDS, kind_of
-from skiplab.studies.orhan2017.profile_trials import constant_or_start, train_and_rescale
+from skiplab.studies.orhan2017.figure_12 import STUDY
+from skiplab.studies.orhan2017.figure_12.profiles import (
+    DECREASING,
+    INCREASING,
+    KINDS,
+    PROFILES,
+    ProfileSettings,
+    kind_of,
+)
+from skiplab.studies.orhan2017.figure_12.study import decide, search
+from skiplab.studies.orhan2017.figure_12.trials import constant_or_start, train_and_rescale
 from skiplab.studies.orhan2017.rescaled_networks import Rescaled
 
 SETTINGS = dataclasses.replace(
-    figure_12.SMOKE,
+    STUDY.settings["smoke"],
     runs=7,
     other_runs=6,
     search_runs=2,
@@ -45,17 +55,23 @@ def rows_of(line: Line, gain: float, seed: int, values: dict[str, float]) -> pd.
     return networks.table(named, rows, [False])
 
 
-def searched(best: dict[str, Line] = CHOSEN) -> pd.DataFrame:
-    """Gain 1 is better than .3 by .2, and within a kind the profile given is best by .1."""
-    return pd.concat(
-        rows_of(line, gain, seed, {"accuracy": 0.3 + 0.2 * (gain == 1.0) + 0.1 * (line in best.values())})
+def searched(*tables: pd.DataFrame) -> Results:
+    """These tables as what the first stage left."""
+    return Results(SETTINGS, [Part(networks.train.name, "search", table) for table in tables])
+
+
+# Gain 1 is better than .3 by .2, and within a kind the profile that is to be chosen is best by .1.
+SEARCHED = searched(
+    *(
+        rows_of(line, gain, seed, {"accuracy": 0.3 + 0.2 * (gain == 1.0) + 0.1 * (line in CHOSEN.values())})
         for line in SETTINGS.profiles
         for gain in SETTINGS.gains
         for seed in (500, 501)
     )
+)
 
 
-def frame_of(accuracy: dict[str, float], ratio: dict[str, float]) -> pd.DataFrame:
+def results_of(accuracy: dict[str, float], ratio: dict[str, float]) -> Results:
     decided = [
         rows_of(
             line,
@@ -73,23 +89,24 @@ def frame_of(accuracy: dict[str, float], ratio: dict[str, float]) -> pd.DataFram
         for gain in SETTINGS.gains
         for seed in range(7 if gain == 1.0 else 6)
     ]
-    call = figure_12.decide(SETTINGS, [searched()])[-1]
-    start = constant_or_start.function(call.settings, Bench())
-    return figure_12.table(SETTINGS, [searched(), pd.concat([*decided, start], ignore_index=True)])
+    call = decide(SEARCHED)[-1]
+    start = Part(constant_or_start.name, call.stage, constant_or_start.function(call.settings, Bench()))
+    trained = [Part(train_and_rescale.name, "decide", table) for table in decided]
+    return SEARCHED.and_then([*trained, start])
 
 
-AS_PRINTED = frame_of(
+AS_PRINTED = results_of(
     {"plain": 0.3, "constant": 0.5, "decreasing": 0.8, "increasing": 0.4},
     {"constant": 0.8, "decreasing": 0.6, "increasing": 0.7},
 )
 
 
-def verdicts(frame: pd.DataFrame) -> dict[tuple[str, str], Any]:
-    return {(row.claim, row.condition): row for row in judge(figure_12.STUDY, frame, SETTINGS, "quick")}
+def verdicts(results: Results) -> dict[tuple[str, str], Any]:
+    return {(row.claim, row.condition): row for row in judge(STUDY, results, "quick")}
 
 
 def test_profiles_are_the_papers_and_their_mirror_images() -> None:
-    settings = figure_12.Settings()
+    settings = ProfileSettings()
     assert len(settings.profiles) == len(set(settings.profiles)) == 45
     papers = [(slope, offset) for slope, offset in settings.profiles if slope <= 0]
     assert len(papers) == 25
@@ -104,9 +121,10 @@ def test_a_grid_without_a_kind_is_refused() -> None:
         dataclasses.replace(SETTINGS, offsets=(0.0,), rising=())
 
 
-def test_the_whole_grid_trains_as_one_batch_a_gain() -> None:
-    calls = figure_12.search(figure_12.Settings(), [])
-    assert [set(call.settings.gains) for call in calls] == [{gain} for gain in figure_12.Settings().gains]
+def test_the_whole_grid_trains_as_one_batch_per_gain() -> None:
+    settings = ProfileSettings()
+    calls = search(Results(settings))
+    assert [set(call.settings.gains) for call in calls] == [{gain} for gain in settings.gains]
     for call in calls:
         points = list(zip(call.settings.slopes, call.settings.offsets, call.settings.seeds, strict=True))
         assert len(points) == len(set(points)) == 45 * 5
@@ -114,26 +132,26 @@ def test_the_whole_grid_trains_as_one_batch_a_gain() -> None:
 
 
 def test_the_best_profile_of_a_kind_is_taken_by_its_mean_at_one_gain() -> None:
-    found = pd.concat(
-        [
-            rows_of((-0.1, 0.0), 1.0, 500, {"accuracy": 0.9}),
-            rows_of((-0.1, 0.0), 1.0, 501, {"accuracy": 0.1}),
-            rows_of((-0.2, 0.0), 1.0, 500, {"accuracy": 0.6}),
-            rows_of((-0.2, 0.0), 1.0, 501, {"accuracy": 0.6}),
-            rows_of((-0.2, 0.5), 0.3, 500, {"accuracy": 0.9}),
-            rows_of((0.1, 0.5), 1.0, 500, {"accuracy": 0.8}),
-        ]
+    found = searched(
+        rows_of((-0.1, 0.0), 1.0, 500, {"accuracy": 0.9}),
+        rows_of((-0.1, 0.0), 1.0, 501, {"accuracy": 0.1}),
+        rows_of((-0.2, 0.0), 1.0, 500, {"accuracy": 0.6}),
+        rows_of((-0.2, 0.0), 1.0, 501, {"accuracy": 0.6}),
+        rows_of((-0.2, 0.5), 0.3, 500, {"accuracy": 0.9}),
+        rows_of((0.1, 0.5), 1.0, 500, {"accuracy": 0.8}),
     )
-    assert figure_12.best_profile(found, "digits", 1.0, "decreasing") == (-0.2, 0.0)
-    assert figure_12.best_profile(found, "digits", 0.3, "decreasing") == (-0.2, 0.5)
-    assert figure_12.best_profile(found, "digits", 1.0, "increasing") == (0.1, 0.5)
+    best = functools.partial(PROFILES.best_profile, found, "digits")
+    assert best(DECREASING, 1.0) == {"slope": -0.2, "offset": 0.0}
+    assert best(DECREASING, 0.3) == {"slope": -0.2, "offset": 0.5}
+    assert best(INCREASING, 1.0) == {"slope": 0.1, "offset": 0.5}
+    assert PROFILES.best_gain(found, "digits", DECREASING) == 0.3
 
 
 def test_what_the_search_found_is_trained_on_other_seeds_and_rescaled() -> None:
-    *calls, start = figure_12.decide(SETTINGS, [searched()])
+    *calls, start = decide(SEARCHED)
     found = [call.settings.networks for call in calls]
     assert [set(zip(each.slopes, each.offsets, strict=True)) for each in found] == [
-        {CHOSEN[kind]} for kind in KINDS
+        {CHOSEN[kind.name]} for kind in KINDS
     ]
     assert all(each.seeds == (*range(6), *range(7)) for each in found)
     assert all(each.gains == (0.3,) * 6 + (1.0,) * 7 for each in found)
@@ -142,18 +160,21 @@ def test_what_the_search_found_is_trained_on_other_seeds_and_rescaled() -> None:
     assert calls[0].settings.data == "digits"
 
 
-def test_profiles_that_were_not_chosen_do_not_choose_a_gain() -> None:
-    assert set(AS_PRINTED["model"]) == {*KINDS, "searched", "start"}
-    chosen = AS_PRINTED[networks.is_search(AS_PRINTED["seed"]) & (AS_PRINTED["model"] == "decreasing")]
-    assert set(zip(chosen["slope"], chosen["offset"], strict=True)) == {CHOSEN["decreasing"]}
-    assert chosen["gain"].nunique() == 2
+def test_profiles_that_were_not_chosen_have_no_part_in_a_comparison() -> None:
+    """A kind's rows are those of its best profile, whatever others were trained at the same gain."""
+    other = rows_of((-0.1, 0.5), 1.0, 0, {"accuracy": 1.0})
+    results = AS_PRINTED.and_then([Part(train_and_rescale.name, "decide", other)])
+    rows = PROFILES.at(results, "digits", DECREASING)
+    assert set(zip(rows["slope"], rows["offset"], strict=True)) == {CHOSEN["decreasing"]}
+    assert set(rows["gain"]) == {1.0}
+    assert set(PROFILES.at(results, "digits", DECREASING, 0.3)["gain"]) == {0.3}
 
 
 def test_every_claim_holds_where_the_paper_is_right() -> None:
     found = verdicts(AS_PRINTED)
     headlines = {claim: row for (claim, _), row in found.items() if row.headline}
     assert {claim: row.verdict for claim, row in headlines.items()} == {
-        claim.id: "holds" for claim in figure_12.STUDY.claims
+        claim.id: "holds" for claim in STUDY.claims
     }
     assert headlines["best-is-decreasing"].detail == "-0.2·l + 0.5 against constant, 0·l + 0.5"
     assert headlines["best-is-decreasing"].statistic == pytest.approx(0.3, abs=1e-6)
@@ -163,14 +184,14 @@ def test_every_claim_holds_where_the_paper_is_right() -> None:
 
 
 def test_every_claim_of_the_paper_falls_where_it_is_wrong() -> None:
-    frame = frame_of(
+    results = results_of(
         {"plain": 0.8, "constant": 0.5, "decreasing": 0.3, "increasing": 0.9},
         {"constant": 1.2, "decreasing": 1.4, "increasing": 0.7},
     )
-    found = {claim: row.verdict for (claim, _), row in verdicts(frame).items() if row.headline}
+    found = {claim: row.verdict for (claim, _), row in verdicts(results).items() if row.headline}
     ours = {"whole-symmetric", "constant-is-a-start"}
     assert {claim: verdict for claim, verdict in found.items() if claim not in ours} == {
-        claim.id: "contradicted" for claim in figure_12.STUDY.claims if claim.id not in ours
+        claim.id: "contradicted" for claim in STUDY.claims if claim.id not in ours
     }
 
 
@@ -181,10 +202,14 @@ def test_every_claim_of_the_paper_falls_where_it_is_wrong() -> None:
 def test_one_network_that_disobeys_contradicts_our_statements(
     quantity: str, value: float, claim: str
 ) -> None:
-    frame = AS_PRINTED.copy()
-    rows = (frame["quantity"] == quantity) & (frame["seed"] == 1)
-    frame.loc[rows, "value"] = value
-    against = {name for (name, _), row in verdicts(frame).items() if row.verdict == "contradicted"}
+    parts = []
+    for part in AS_PRINTED.parts:
+        off = (part.table["quantity"] == quantity) & (part.table["seed"] == 1)
+        parts.append(
+            dataclasses.replace(part, table=part.table.assign(value=part.table["value"].mask(off, value)))
+        )
+    found = verdicts(Results(SETTINGS, parts))
+    against = {name for (name, _), row in found.items() if row.verdict == "contradicted"}
     assert against == {claim}
 
 
@@ -206,13 +231,15 @@ def test_trained_networks_are_rescaled() -> None:
 
 
 def test_a_gain_without_runs_gives_no_evidence() -> None:
-    frame = AS_PRINTED[(AS_PRINTED["gain"] != 0.3) | networks.is_search(AS_PRINTED["seed"])]
-    found = verdicts(frame)["best-is-decreasing", "digits, gain 0.3"]
+    at_best = [
+        part for part in AS_PRINTED.parts if part.stage == "search" or (part.table["gain"] != 0.3).all()
+    ]
+    found = verdicts(Results(SETTINGS, at_best))["best-is-decreasing", "digits, gain 0.3"]
     assert (found.verdict, found.runs) == ("undecided", 0)
 
 
 def test_the_figure_has_the_papers_panels_and_ours() -> None:
-    figure = figure_12.figure(AS_PRINTED, SETTINGS)
+    figure = STUDY.figure(AS_PRINTED)
     lines, symmetry, curves, grid, gains, by_gain = figure.axes
     assert len(lines.get_lines()) == len(SETTINGS.profiles) + len(KINDS)
     assert [text.get_text() for text in symmetry.get_xticklabels()] == [

@@ -14,13 +14,16 @@ from skiplab.experiments import networks
 from skiplab.experiments.networks import Member, Networks, Training
 from skiplab.measurements.symmetry import rescaling_symmetry
 from skiplab.randomness import PLACES
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_2, rescaled_networks
-from skiplab.studies.orhan2017.figure_2 import MODELS, STUDY
+from skiplab.studies.orhan2017 import rescaled_networks
+from skiplab.studies.orhan2017.figure_2 import STUDY
+from skiplab.studies.orhan2017.figure_2 import study as figure_2
 from skiplab.studies.orhan2017.rescaled_networks import Rescaled, train_and_rescale
 
-SETTINGS = dataclasses.replace(figure_2.SMOKE, runs=6, gains=(0.3, 1.0), other_runs=5)
+MODELS = [model.name for model in figure_2.MODELS]
+SETTINGS = dataclasses.replace(STUDY.settings["smoke"], runs=6, gains=(0.3, 1.0), other_runs=5)
 TINY = Training(depth=4, width=8, images=60, epochs=2, batch_size=20)
 
 
@@ -43,26 +46,28 @@ def made(
     return networks.table(Networks("digits", model, (seed,), (gain,), Training(epochs=1)), rows, [False])
 
 
-def frame_of(ratios: Sequence[float], gains: Sequence[float] = (0.3, 1.0), **changes: Any) -> pd.DataFrame:
+def stored(seed: int, table: pd.DataFrame) -> Part:
+    """A table with the trial and stage to which its seed belongs."""
+    if seed in PLACES["search"]:
+        return Part(networks.train.name, "search", table)
+    return Part(train_and_rescale.name, "decide", table)
+
+
+def results_of(ratios: Sequence[float], gains: Sequence[float] = (0.3, 1.0), **changes: Any) -> Results:
     """All models, six runs at gain 1, the best, and five at the others."""
     parts = []
     for model, ratio in zip(MODELS, ratios, strict=True):
         for gain in gains:
             accuracy = 0.9 if gain == 1.0 else 0.5
             spread = 0.0 if model == "plain" else 0.001
-            parts += [
-                made(model, seed, ratio + spread * (seed % 500), gain=gain, accuracy=accuracy, **changes)
-                for seed in (*range(6 if gain == 1.0 else 5), 500)
-            ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def verdicts(frame: pd.DataFrame) -> dict[tuple[str, bool], Any]:
-    return {(row.claim, row.headline): row for row in judge(STUDY, frame, SETTINGS, "quick")}
+            for seed in (*range(6 if gain == 1.0 else 5), 500):
+                kept = ratio + spread * (seed % 500)
+                parts.append(stored(seed, made(model, seed, kept, gain=gain, accuracy=accuracy, **changes)))
+    return Results(SETTINGS, parts)
 
 
 def test_every_claim_holds_where_the_paper_is_right() -> None:
-    found = judge(STUDY, frame_of((1.0, 0.7, 0.4), change=1e-15), SETTINGS, "quick")
+    found = judge(STUDY, results_of((1.0, 0.7, 0.4), change=1e-15), "quick")
     assert {row.verdict for row in found} == {"holds"}
     best = {row.claim: row for row in found if row.headline}
     assert best["residual-less-than-plain"].condition == "digits, best gains (1)"
@@ -79,22 +84,25 @@ def test_every_claim_holds_where_the_paper_is_right() -> None:
 
 
 def test_every_claim_falls_where_the_paper_is_wrong() -> None:
-    found = verdicts(frame_of((0.99, 1.2, 1.4), change=1e-6))
-    assert {row.verdict for (_, headline), row in found.items() if headline} == {"contradicted"}
+    found = judge(STUDY, results_of((0.99, 1.2, 1.4), change=1e-6), "quick")
+    assert {row.verdict for row in found if row.headline} == {"contradicted"}
 
 
 def test_the_papers_level_is_used() -> None:
     """A difference of p between .01 and .05 stays undecided."""
     assert STUDY.alpha == 0.01
-    parts = [made("plain", seed, 1.0) for seed in (*range(6), 500)]
-    for model, base in (("residual", 0.7), ("hyper-residual", 0.64)):
-        parts += [made(model, seed, base + 0.04 * (seed % 3 - 1)) for seed in (*range(6), 500)]
+    parts = [
+        stored(seed, made(model, seed, base + spread * (seed % 3 - 1)))
+        for model, base, spread in (
+            ("plain", 1.0, 0.0),
+            ("residual", 0.7, 0.04),
+            ("hyper-residual", 0.64, 0.04),
+        )
+        for seed in (*range(6), 500)
+    ]
     one = dataclasses.replace(SETTINGS, gains=(1.0,))
-    row = next(
-        row
-        for row in judge(STUDY, pd.concat(parts), one, "quick")
-        if row.claim == "hyper-less-than-residual" and row.headline
-    )
+    found = judge(STUDY, Results(one, parts), "quick")
+    row = next(row for row in found if row.claim == "hyper-less-than-residual" and row.headline)
     assert row.p is not None
     assert 0.01 < row.p < 0.05
     assert row.verdict == "undecided"
@@ -102,16 +110,17 @@ def test_the_papers_level_is_used() -> None:
 
 def test_runs_at_chance_have_nothing_to_keep() -> None:
     frame = pd.concat([made("residual", 0, 0.5), made("residual", 1, 1.0, accuracy=0.1)])
-    assert figure_2.above_chance(frame).tolist() == pytest.approx([(0.45 - 0.1) / 0.8], abs=1e-6)
+    assert rescaled_networks.above_chance(frame).tolist() == pytest.approx([(0.45 - 0.1) / 0.8], abs=1e-6)
 
 
 def test_most_runs_are_at_the_best_gain() -> None:
-    found = pd.concat(
-        made(model, 500, 1.0, gain=gain, accuracy=0.9 if gain == best else 0.3)
+    found = [
+        stored(500, made(model, 500, 1.0, gain=gain, accuracy=0.9 if gain == best else 0.3))
         for model, best in zip(MODELS, (1.0, 0.3, 0.3), strict=True)
         for gain in (0.3, 1.0)
-    )
-    calls = {call.settings.networks.model: call.settings for call in figure_2.decide(SETTINGS, [found])}
+    ]
+    named = figure_2.decide(Results(SETTINGS, found))
+    calls = {call.settings.networks.model: call.settings for call in named}
     counts = {
         model: {gain: settings.networks.gains.count(gain) for gain in (0.3, 1.0)}
         for model, settings in calls.items()
@@ -122,8 +131,8 @@ def test_most_runs_are_at_the_best_gain() -> None:
         "hyper-residual": {0.3: 6, 1.0: 5},
     }
     assert all(settings.networks.training.depth == SETTINGS.depth for settings in calls.values())
-    searched = figure_2.search(SETTINGS, [])
-    assert [call.settings.model for call in searched] == list(MODELS)
+    searched = figure_2.search(Results(SETTINGS))
+    assert [call.settings.model for call in searched] == MODELS
     assert all(seed in PLACES["search"] for call in searched for seed in call.settings.seeds)
 
 
@@ -164,8 +173,17 @@ def test_a_diverged_network_is_not_rescaled() -> None:
     assert rescaled_networks.rescaled_rows(Rescaled(named, samples=20, pairs=2), nothing) == []
 
 
-def test_the_figure_has_three_rows_a_data_set() -> None:
-    axes = figure_2.figure(frame_of((1.0, 0.7, 0.4)), SETTINGS).axes
+def test_a_gain_without_runs_gives_no_evidence() -> None:
+    few = results_of((1.0, 0.7, 0.4))
+    at_best = [part for part in few.parts if part.stage == "search" or part.table["gain"].eq(1.0).all()]
+    found = judge(STUDY, Results(SETTINGS, at_best), "quick")
+    assert {row.runs for row in found if row.condition == "digits, gain 0.3"} == {0}
+    assert {row.verdict for row in found if row.headline} == {"holds"}
+    figure_2.figure(Results(SETTINGS, at_best))
+
+
+def test_the_figure_has_three_rows_per_data_set() -> None:
+    axes = STUDY.figure(results_of((1.0, 0.7, 0.4))).axes
     assert len(axes) == 3
     assert [tick.get_text() for tick in axes[0].get_xticklabels()] == ["Plain", "Residual", "Hyper-residual"]
     assert [tick.get_text() for tick in axes[1].get_xticklabels()] == ["0.3", "1"]

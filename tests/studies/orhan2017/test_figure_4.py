@@ -3,30 +3,30 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from skiplab.checks import Refused
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_4, figure_s1
-from skiplab.studies.orhan2017.landscapes import ARCHITECTURES, Target, landscape
+from skiplab.studies.orhan2017.landscapes.experiment import by_target
+from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, Target, landscape
 
 STUDIES = (figure_4.STUDY, figure_s1.STUDY)
 
 
-def table_of(study: Study, settings: Any) -> pd.DataFrame:
-    tables = [call.trial.function(call.settings, Bench()) for call in study.stages[0](settings, [])]
-    return study.table(settings, [pd.concat(tables, ignore_index=True)])
+CarryOut = Callable[[Study, Any], Results]
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.id)
-def test_smoke_tables_are_complete(study: Study) -> None:
-    settings = study.settings["smoke"]
-    table = table_of(study, settings)
+def test_smoke_tables_are_complete(study: Study, carried_out: CarryOut) -> None:
+    table = carried_out(study, study.settings["smoke"]).frame
     assert set(table["target"]) == {0, 1}
     assert tuple(table["architecture"].unique()) == ARCHITECTURES
     sums = table.groupby(["target", "architecture", "quantity"])["value"].sum().unstack()
@@ -40,13 +40,12 @@ def test_smoke_tables_are_complete(study: Study) -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.id)
-def test_claims_can_be_judged_and_the_figure_drawn(study: Study) -> None:
-    settings = dataclasses.replace(study.settings["smoke"], runs=6)
-    table = table_of(study, settings)
-    verdicts = judge(study, table, settings, "smoke")
+def test_claims_can_be_judged_and_the_figure_drawn(study: Study, carried_out: CarryOut) -> None:
+    results = carried_out(study, dataclasses.replace(study.settings["smoke"], runs=6))
+    verdicts = judge(study, results, "smoke")
     assert {verdict.claim for verdict in verdicts} == {claim.id for claim in study.claims}
     assert all(verdict.runs == 6 for verdict in verdicts)
-    figure = study.figure(table, settings)
+    figure = study.figure(results)
     assert [ax.get_xlabel() for ax in figure.axes] == [
         "better neighbours",
         "steps of the steepest walk",
@@ -54,26 +53,29 @@ def test_claims_can_be_judged_and_the_figure_drawn(study: Study) -> None:
     ]
 
 
-def numbers(**values: list[float]) -> pd.DataFrame:
-    """A table with given minima, walk lengths and basin sizes, one number an architecture and target."""
+def numbers(**values: list[float]) -> Results:
+    """Results with given minima, walk lengths and basin sizes, one number per architecture and target."""
     rows = [
         (target, architecture.replace("_", "-"), quantity, 0, value)
         for architecture, sample in values.items()
         for target, value in enumerate(sample)
         for quantity in ("minima", "mean_walk_length", "mean_basin_size")
     ]
-    return pd.DataFrame(rows, columns=["target", "architecture", "quantity", "bin", "value"])
+    return results_of(pd.DataFrame(rows, columns=["target", "architecture", "quantity", "bin", "value"]))
+
+
+def results_of(table: pd.DataFrame) -> Results:
+    return Results(figure_4.STUDY.settings["smoke"], [Part(landscape.name, "targets", table)])
 
 
 def test_evidence_counts_reversed_steps_and_takes_differences_within_targets() -> None:
-    table = numbers(
+    results = numbers(
         plain=[9.0, 9.0, 1.0],
         path_residual=[8.0, 5.0, 2.0],
         residual=[7.0, 6.0, 3.0],
         hyper_residual=[1, 1, 4],
     )
-    settings = figure_4.STUDY.settings["smoke"]
-    evidence = {claim.id: list(claim.evidence(table, settings)) for claim in figure_4.STUDY.claims}
+    evidence = {claim.id: list(claim.evidence(results)) for claim in figure_4.STUDY.claims}
     assert evidence["order-of-minima"][0].samples == [[0, 1, 3]]
     assert evidence["shortest-walks-plain"][0].samples == [[-8.0, -8.0, 1.0]]
     assert evidence["largest-basins-hyper"][0].samples == [[-8.0, -8.0, 1.0]]
@@ -85,7 +87,7 @@ def test_evidence_counts_reversed_steps_and_takes_differences_within_targets() -
 def test_an_output_sign_doubles_the_plain_minima() -> None:
     def minima(weights: int) -> float:
         table = landscape.function(Target(seed=0, depth=2, points=16, weights=weights), Bench())
-        return float(figure_4.by_target(table, "minima")["plain"].iloc[0])
+        return float(by_target(results_of(table), "minima")["plain"].iloc[0])
 
     assert minima(11) == 2 * minima(10)
 
@@ -96,7 +98,7 @@ def test_weights_that_do_not_fit_the_depth_are_refused() -> None:
 
 
 def test_figures_4_and_s1_see_the_same_targets_but_share_no_trial() -> None:
-    calls = [study.stages[0](study.settings["quick"], []) for study in STUDIES]
+    calls = [study.stages[0](Results(study.settings["quick"])) for study in STUDIES]
     keys = [{call.key(str) for call in named} for named in calls]
     assert [call.settings.seed for call in calls[0]] == [call.settings.seed for call in calls[1]]
     assert not keys[0] & keys[1]

@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from skiplab.experiments import networks
+from skiplab.reproduction.results import Part, Results
+from skiplab.reproduction.trial import Call
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7, figure_9
 
 Make = Callable[..., pd.DataFrame]
-SETTINGS = dataclasses.replace(figure_9.SMOKE, runs=6, gains=(1.0,), depth=5, folded=(4, 1))
+STUDY = figure_9.STUDY
+SETTINGS = dataclasses.replace(STUDY.settings["smoke"], runs=6, gains=(1.0,), depth=5, folded=(4, 1))
 
 
-def frame_of(trained: Make, accuracy: dict[str, float], slopes: dict[str, float]) -> pd.DataFrame:
-    rows = []
+def results_of(trained: Make, accuracy: dict[str, float], slopes: dict[str, float]) -> Results:
+    parts = []
     for skip, value in accuracy.items():
         for seed in (*range(6), 500):
             norms = np.exp((slopes[skip] + (seed % 500) / 1000) * np.arange(5))
             result = [value + (seed % 500) / 10000]
-            rows.append(trained("residual", seed, result, skip=skip, norms=[norms] * 3))
-    return pd.concat(rows)
+            table = trained("residual", seed, result, skip=skip, norms=[norms] * 3)
+            parts.append(Part(networks.train.name, "search" if seed == 500 else "decide", table))
+    return Results(SETTINGS, parts)
+
+
+def named(settings: Any) -> list[Call]:
+    """The calls of the one stage."""
+    return list(STUDY.stages[0](Results(settings)))
 
 
 def test_skips_go_from_the_least_to_the_most_orthogonal() -> None:
-    assert [skip for _, skip in SETTINGS.skips] == ["folded-1", "folded-4", "orthogonal"]
-    paper = [skip for _, skip in figure_9.STUDY.settings["paper"].skips]
+    assert [model.skip for model in SETTINGS.skips] == ["folded-1", "folded-4", "orthogonal"]
+    paper = [model.skip for model in STUDY.settings["paper"].skips]
     assert paper == [*(f"folded-{count}" for count in (1, 2, 4, 8, 16, 32, 64)), "orthogonal"]
 
 
@@ -43,8 +54,10 @@ def test_claims_follow_the_numbers(
     trained: Make, accuracy: tuple[float, ...], slopes: tuple[float, ...], verdict: str
 ) -> None:
     skips = ("folded-1", "folded-4", "orthogonal", "identity")
-    frame = frame_of(trained, dict(zip(skips, accuracy, strict=True)), dict(zip(skips, slopes, strict=True)))
-    rows = [row for row in judge(figure_9.STUDY, frame, SETTINGS, "quick") if row.headline]
+    results = results_of(
+        trained, dict(zip(skips, accuracy, strict=True)), dict(zip(skips, slopes, strict=True))
+    )
+    rows = [row for row in judge(STUDY, results, "quick") if row.headline]
     assert {row.verdict for row in rows} == {verdict}
     assert [(row.claim, row.condition) for row in rows] == [
         ("monotone-in-folding", "digits, best gains (1)"),
@@ -57,19 +70,20 @@ def test_claims_follow_the_numbers(
 
 
 def test_every_skip_matrix_is_searched_and_decided() -> None:
-    calls = [call.settings for call in figure_9.train(SETTINGS, [])]
+    calls = named(SETTINGS)
     skips = ["folded-1", "folded-4", "orthogonal", "identity"]
-    assert [(call.skip, call.seeds[0] >= 500) for call in calls] == [
-        (skip, search) for skip in skips for search in (False, True)
+    assert [(call.settings.skip, call.stage, call.settings.seeds[0]) for call in calls] == [
+        (skip, *stage) for skip in skips for stage in (("decide", 0), ("search", 500))
     ]
-    assert {call.model for call in calls} == {"residual"}
+    assert {call.settings.model for call in calls} == {"residual"}
 
 
 def test_identity_skips_are_figure_7s_residual_networks() -> None:
     """With as many runs the search and the deciding runs of identity skips are the very same trials."""
     quick = figure_7.STUDY.settings["quick"]
-    own = figure_9.STUDY.settings["quick"]
-    shared = {call for call in figure_9.train(own, []) if call.settings.skip == "identity"}
-    searched = {call for call in figure_7.search(quick, []) if call.settings.model == "residual"}
+    shared = {call for call in named(STUDY.settings["quick"]) if call.settings.skip == "identity"}
+    searched = {
+        call for call in figure_7.STUDY.stages[0](Results(quick)) if call.settings.model == "residual"
+    }
     assert searched <= shared
     assert len(shared) == 4

@@ -1,4 +1,4 @@
-"""Figure 7's stages, which begin with the earlier version's figure 9, and its claims."""
+"""Figure 7's stages, which begin with the networks of the earlier version's figure 9, and its claims."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from skiplab.experiments import networks as earlier
+from skiplab.experiments import measured_networks, networks
 from skiplab.experiments.networks import Member
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_9
 from skiplab.studies.orhan2018 import figure_7
 
-SETTINGS = dataclasses.replace(figure_7.SMOKE, runs=6, gains=(0.3, 1.0), folded=(4, 1))
+STUDY = figure_7.STUDY
+SETTINGS = dataclasses.replace(STUDY.settings["smoke"], runs=6, gains=(0.3, 1.0), folded=(4, 1))
 SKIPS = ("folded-1", "folded-4", "orthogonal", "identity")
 
 
@@ -30,23 +32,29 @@ def trained(skip: str, seeds: range, accuracy: float, zero: dict[int, float] | N
         for epoch, share in (zero or {}).items():
             share += (member.seed % 500) / 1000
             rows.append(common | {"epoch": epoch, "quantity": "zero", "value": share})
-    named = earlier.together(SETTINGS.training, "digits", "residual", members, skip=skip)
-    frame = earlier.table(named, rows, [False] * len(members))
-    return frame if zero is None else frame.assign(part=figure_7.ZERO)
+    named = networks.together(SETTINGS.training, "digits", "residual", members, skip=skip)
+    return networks.table(named, rows, [False] * len(members))
 
 
-def tables(accuracies: tuple[float, ...], identity: float, orthogonal: float) -> list[pd.DataFrame]:
-    first = [
-        trained(skip, seeds, accuracy)
+def first_stage(accuracies: tuple[float, ...]) -> Results:
+    """Networks with every skip matrix, searched and decided."""
+    parts = [
+        Part(networks.train.name, stage, trained(skip, seeds, accuracy))
         for skip, accuracy in zip(SKIPS, accuracies, strict=True)
-        for seeds in (range(6), range(500, 501))
+        for stage, seeds in (("decide", range(6)), ("search", range(500, 501)))
     ]
-    second = [
+    return Results(SETTINGS, parts)
+
+
+def results_of(accuracies: tuple[float, ...], identity: float, orthogonal: float) -> Results:
+    """The first stage, and networks whose zero responses were counted."""
+    counted = [
         # Accuracies of the measured networks are off on purpose: no claim about accuracy may see them.
         trained(skip, range(6), 0.05, dict.fromkeys(SETTINGS.at, share))
         for skip, share in (("identity", identity), ("orthogonal", orthogonal))
     ]
-    return [pd.concat(first, ignore_index=True), pd.concat(second, ignore_index=True)]
+    name = measured_networks.train_and_measure.name
+    return first_stage(accuracies).and_then([Part(name, figure_7.ZERO, table) for table in counted])
 
 
 @pytest.mark.parametrize(
@@ -56,8 +64,8 @@ def tables(accuracies: tuple[float, ...], identity: float, orthogonal: float) ->
 def test_claims_follow_the_numbers(
     accuracies: tuple[float, ...], identity: float, orthogonal: float, verdict: str
 ) -> None:
-    frame = figure_7.table(SETTINGS, tables(accuracies, identity, orthogonal))
-    rows = [row for row in judge(figure_7.STUDY, frame, SETTINGS, "quick") if row.headline]
+    results = results_of(accuracies, identity, orthogonal)
+    rows = [row for row in judge(STUDY, results, "quick") if row.headline]
     assert [(row.claim, row.condition, row.verdict) for row in rows] == [
         ("monotone-in-folding", "digits, best gains (1)", verdict),
         ("orthogonal-not-worse", "digits, best gains (1)", verdict),
@@ -70,16 +78,16 @@ def test_claims_follow_the_numbers(
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
 def test_the_folded_networks_are_the_earlier_figures(scale: str) -> None:
-    own, theirs = figure_7.STUDY.settings[scale], figure_9.STUDY.settings[scale]
-    first = figure_7.STUDY.stages[0]
-    assert set(first(own, [])) == set(figure_9.train(theirs, []))
+    own, theirs = (set(study.stages[0](Results(study.settings[scale]))) for study in (STUDY, figure_9.STUDY))
+    assert own == theirs
 
 
 def test_zeros_are_counted_at_each_matrixs_best_gain() -> None:
-    first = tables((0.3, 0.5, 0.8, 0.79), 0.3, 0.1)[0]
-    worse = (first["skip"] == "orthogonal") & (first["gain"] == 1.0)
-    first.loc[worse, "value"] -= 0.4  # gain .3 is best there
-    calls = [call.settings for call in figure_7.count_zeros(SETTINGS, [first])]
+    first = first_stage((0.3, 0.5, 0.8, 0.79))
+    for part in first.parts:
+        worse = (part.table["skip"] == "orthogonal") & (part.table["gain"] == 1.0)
+        part.table.loc[worse, "value"] -= 0.4  # gain .3 is best there
+    calls = [call.settings for call in figure_7.count_zeros(first)]
     assert [(call.networks.skip, set(call.networks.gains)) for call in calls] == [
         ("identity", {1.0}),
         ("orthogonal", {0.3}),
@@ -89,8 +97,7 @@ def test_zeros_are_counted_at_each_matrixs_best_gain() -> None:
 
 
 def test_the_figure_shows_zero_responses_of_two_matrices() -> None:
-    frame = figure_7.table(SETTINGS, tables((0.3, 0.5, 0.8, 0.79), 0.3, 0.1))
-    figure = figure_7.figure(frame, SETTINGS)
+    figure = figure_7.figure(results_of((0.3, 0.5, 0.8, 0.79), 0.3, 0.1))
     above, below = figure.axes
     assert [line.get_label() for line in above.get_lines()] == [
         "Identity",

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from skiplab.experiments import networks as earlier
+from skiplab.experiments import networks
 from skiplab.experiments.networks import Member
+from skiplab.experiments.skip_networks import skip_of
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2018 import figure_8
+from skiplab.studies.orhan2018.figure_8 import STUDY
+from skiplab.studies.orhan2018.figure_8.study import train
 
 TAUS = (0.0, 0.2, 0.4)
-SETTINGS = dataclasses.replace(figure_8.SMOKE, runs=6, gains=(1.0,), taus=TAUS, depth=5)
+SETTINGS = dataclasses.replace(STUDY.settings["smoke"], runs=6, gains=(1.0,), taus=TAUS, depth=5)
 
 
-def frame_of(accuracy: tuple[float, ...], slopes: tuple[float, ...]) -> pd.DataFrame:
-    """One accuracy and one slope of log gradient norms a τ; slopes > 0 shrink gradients on their way down."""
-    matrices = figure_8.train(SETTINGS, [])[0]
-    frames = [matrices.trial.function(matrices.settings, Bench())]
-    for tau, reached, slope in zip(TAUS, accuracy, slopes, strict=True):
-        members = [Member(seed, 1.0) for seed in (*range(6), 500)]
+def results_of(accuracy: tuple[float, ...], slopes: tuple[float, ...]) -> Results:
+    """One accuracy and one slope of log gradient norms per τ; slopes > 0 shrink gradients on their way down."""
+    matrices = train(Results(SETTINGS))[0]
+    parts = [Part(matrices.trial.name, matrices.stage, matrices.trial.function(matrices.settings, Bench()))]
+    conditions = product(zip(TAUS, accuracy, slopes, strict=True), (("decide", range(6)), ("search", [500])))
+    for (tau, reached, slope), (stage, seeds) in conditions:
+        members = [Member(seed, 1.0) for seed in seeds]
         rows: list[dict[str, Any]] = []
         for number, member in enumerate(members):
             shift = (member.seed % 500) / 1000
@@ -35,10 +39,10 @@ def frame_of(accuracy: tuple[float, ...], slopes: tuple[float, ...]) -> pd.DataF
                 common | {"epoch": 0, "quantity": "gradient_norm", "layer": layer, "value": norm}
                 for layer, norm in enumerate(norms.tolist(), 1)
             ]
-        skip = figure_8.skip_of(tau)
-        named = earlier.together(SETTINGS.training, "digits", "residual", members, skip=skip)
-        frames.append(earlier.table(named, rows, [False] * len(members)))
-    return figure_8.table(SETTINGS, [pd.concat(frames, ignore_index=True)])
+        named = networks.together(SETTINGS.training, "digits", "residual", members, skip=skip_of(tau))
+        table = networks.table(named, rows, [False] * len(members))
+        parts.append(Part(networks.train.name, stage, table))
+    return Results(SETTINGS, parts)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +55,7 @@ def frame_of(accuracy: tuple[float, ...], slopes: tuple[float, ...]) -> pd.DataF
 def test_claims_follow_the_numbers(
     accuracy: tuple[float, ...], slopes: tuple[float, ...], verdict: str
 ) -> None:
-    rows = [
-        row for row in judge(figure_8.STUDY, frame_of(accuracy, slopes), SETTINGS, "quick") if row.headline
-    ]
+    rows = [row for row in judge(STUDY, results_of(accuracy, slopes), "quick") if row.headline]
     assert [(row.claim, row.condition, row.verdict) for row in rows] == [
         ("gradients-do-not-vanish", "tau-0.2, digits, best gains (1)", verdict),
         ("gradients-do-not-vanish", "tau-0.4, digits, best gains (1)", verdict),
@@ -64,26 +66,28 @@ def test_claims_follow_the_numbers(
 
 
 def test_every_tau_is_searched_and_decided_and_its_matrices_are_those_of_the_networks_width() -> None:
-    matrices, *rest = figure_8.train(SETTINGS, [])
+    matrices, *rest = train(Results(SETTINGS))
     assert (matrices.settings.taus, matrices.settings.width) == (TAUS, SETTINGS.width)
-    assert [(call.settings.skip, call.settings.seeds[0] >= 500) for call in rest] == [
-        (skip, search) for skip in ("tau-0.4", "tau-0.2", "tau-0") for search in (False, True)
+    assert [(call.settings.skip, call.stage, call.settings.seeds[0]) for call in rest] == [
+        (skip, *stage)
+        for skip in ("tau-0.4", "tau-0.2", "tau-0")
+        for stage in (("decide", 0), ("search", 500))
     ]
-    assert {call.settings.norms_at for call in rest if call.settings.seeds[0] < 500} == {(0,)}
+    assert {call.settings.norms_at for call in rest if call.stage == "decide"} == {(0,)}
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
 def test_the_construction_exists_at_every_declared_tau(scale: str) -> None:
     """Names are read back as the same numbers, and no correlation matrix is singular at the scale's width."""
-    settings = figure_8.STUDY.settings[scale]
-    call = figure_8.train(dataclasses.replace(settings, draws=1), [])[0]
+    settings = STUDY.settings[scale]
+    call = train(Results(dataclasses.replace(settings, draws=1)))[0]
     frame = call.trial.function(call.settings, Bench())
     assert frame["value"].notna().all()
     assert [float(str(skip).removeprefix("tau-")) for skip in frame["skip"].unique()] == list(settings.taus)
 
 
 def test_the_figure_shows_spectra_above_and_networks_below() -> None:
-    figure = figure_8.figure(frame_of((0.9, 0.7, 0.5), (0.0, 0.3, -0.5)), SETTINGS)
+    figure = STUDY.figure(results_of((0.9, 0.7, 0.5), (0.0, 0.3, -0.5)))
     shown = [ax for ax in figure.axes if ax.get_visible()]
     assert len(shown) == 5  # one data set here
     assert [line.get_label() for line in shown[4].get_lines()] == ["τ = 0", "τ = 0.2", "τ = 0.4"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from skiplab.experiments.skip_networks import skip_of
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017.figure_10 import skip_of
 from skiplab.studies.orhan2018.skip_spectra import QUANTITIES, Spectra, skip_spectra
 
 

@@ -2,25 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
-from skiplab.architectures import linear
+from oracles.linear_networks import LinearModule
 from skiplab.checks import Refused
-from skiplab.randomness import numpy_generator, torch_generator
+from skiplab.randomness import numpy_generator
 from skiplab.theory.linear_networks.gradient_flow import (
     ARCHITECTURES,
-    LinearNet,
     ThreeLayers,
     identities,
+    integrate,
     step_to_zero,
 )
 
-CLASSES = {
-    "plain": linear.PlainLinearNet,
-    "residual": linear.ResidualLinearNet,
-    "hyper-residual": linear.HyperResidualLinearNet,
-    "dense-residual": linear.DenseResidualLinearNet,
-}
 PAPER = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
 every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
 
@@ -29,39 +22,13 @@ def orthogonal(size: int, *stream: int | str) -> np.ndarray:
     return np.linalg.qr(numpy_generator(*stream, size).standard_normal((size, size)))[0]
 
 
-def network(
-    architecture: str, sizes: tuple[int, ...]
-) -> tuple[LinearNet, linear.PlainLinearNet, list[np.ndarray]]:
-    draw = numpy_generator(0, "test", architecture)
-    ours = LinearNet(architecture, sizes, draw.standard_normal((sizes[-1], sizes[0])))
-    module = CLASSES[architecture](sizes, generator=torch_generator(0, "test"), dtype=torch.float64)
-    weights = [0.4 * draw.standard_normal(tuple(layer.linear.weight.shape)) for layer in module.layers]
-    return ours, module, weights
-
-
 def descend(
-    module: linear.PlainLinearNet, correlation: np.ndarray, start: list[np.ndarray], step: float, steps: int
-) -> list[np.ndarray]:
-    """Plain gradient descent on the module's own weights, by autograd."""
-    parameters = list(module.parameters())
-    with torch.no_grad():
-        for parameter, weight in zip(parameters, start, strict=True):
-            parameter.copy_(torch.from_numpy(weight))
-    target = torch.from_numpy(correlation)
+    module: LinearModule, start: tuple[np.ndarray, ...], step: float, steps: int
+) -> tuple[np.ndarray, ...]:
+    """Plain gradient descent on the module's own weights."""
     for _ in range(steps):
-        loss = 0.5 * ((target - module.matrix()) ** 2).sum()
-        slopes = torch.autograd.grad(loss, parameters)
-        with torch.no_grad():
-            for parameter, slope in zip(parameters, slopes, strict=True):
-                parameter -= step * slope
-    return [parameter.detach().numpy().copy() for parameter in parameters]
-
-
-def extrapolated(
-    module: linear.PlainLinearNet, correlation: np.ndarray, start: list[np.ndarray], until: float, coarse: int
-) -> list[np.ndarray]:
-    levels = [descend(module, correlation, start, until / n, n) for n in (coarse * 2**k for k in range(5))]
-    return [step_to_zero([level[part] for level in levels]) for part in range(len(start))]
+        start = tuple(part + step * rate for part, rate in zip(start, module.velocity(start), strict=True))
+    return start
 
 
 RAGGED = {
@@ -73,41 +40,19 @@ RAGGED = {
 
 
 @every_architecture
-def test_the_velocity_is_the_modules_gradient(architecture: str) -> None:
-    ours, module, weights = network(architecture, RAGGED[architecture])
-    moved = descend(module, ours.correlation, weights, 1.0, 1)
-    for before, after, rate in zip(weights, moved, ours.velocity(tuple(weights)), strict=True):
-        np.testing.assert_allclose(after - before, rate, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        ours.matrix(tuple(np.asarray(p.detach()) for p in module.parameters())),
-        module.matrix().detach(),
-        atol=1e-12,
-    )
-
-
-@every_architecture
 def test_the_flow_is_gradient_descent_with_a_vanishing_step(architecture: str) -> None:
     """Any depth and widths: 1e-6 asked, extrapolation reaches far less."""
-    ours, module, weights = network(architecture, RAGGED[architecture])
+    sizes, draw = RAGGED[architecture], numpy_generator(0, "test", architecture)
+    module = LinearModule(architecture, draw.standard_normal((sizes[-1], sizes[0])), sizes)
+    weights = tuple(0.4 * draw.standard_normal(shape) for shape in module.shapes)
     until = 0.15
-    found = extrapolated(module, ours.correlation, weights, until, 20)
-    flown = ours.flow(weights, [until])
+    levels = [descend(module, weights, until / n, n) for n in (20 * 2**k for k in range(5))]
+    found = [step_to_zero(parts) for parts in zip(*levels, strict=True)]
+    flown = integrate(module.velocity, weights, [until], 1e-10)
     for one, two in zip(flown, found, strict=True):
         np.testing.assert_allclose(one[-1], two, atol=1e-6)
     # Without extrapolation the same descent is still far off, so the agreement means something.
-    rough = descend(module, ours.correlation, weights, until / 20, 20)
-    assert max(np.abs(one[-1] - two).max() for one, two in zip(flown, rough, strict=True)) > 1e-4
-
-
-def test_many_networks_flow_as_each_alone() -> None:
-    ours, _, weights = network("residual", (3, 4, 2))
-    stacked = [np.stack([weight, 0.5 * weight, -weight]) for weight in weights]
-    together = ours.flow(stacked, [0.1, 0.3], rtol=1e-12)
-    assert ours.energy(tuple(stacked)).shape == (3,)
-    for k in range(3):
-        alone = ours.flow([weight[k] for weight in stacked], [0.1, 0.3], rtol=1e-12)
-        for one, two in zip(together, alone, strict=True):
-            np.testing.assert_allclose(one[:, k], two, atol=1e-9)
+    assert max(np.abs(one[-1] - two).max() for one, two in zip(flown, levels[0], strict=True)) > 1e-4
 
 
 @every_architecture
@@ -119,13 +64,16 @@ def test_modes_of_three_layers_are_the_matrices_in_another_basis(architecture: s
     modes = ThreeLayers(architecture, (2.0, 0.7), U, V, hidden)
     S = np.zeros((outputs, inputs))
     S[0, 0], S[1, 1] = 2.0, 0.7
-    whole = LinearNet(architecture, (inputs, hidden, outputs), U @ S @ V.T)
+    whole = LinearModule(architecture, U @ S @ V.T, (inputs, hidden, outputs))
     draw = numpy_generator(2, "weights")
     a, b = draw.standard_normal((4, hidden, inputs)), draw.standard_normal((4, hidden, outputs))
     weights = modes.weights(a, b)
-    np.testing.assert_allclose(modes.energy(a, b), whole.energy(weights), rtol=1e-12)
-    for one, two in zip(modes.velocity(a, b), modes.modes(*whole.velocity(weights)), strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-12)
+    rates = modes.velocity(a, b)
+    for k in range(4):
+        alone = tuple(part[k] for part in weights)
+        assert modes.energy(a[k], b[k]) == pytest.approx(whole.energy(alone), rel=1e-12)
+        for one, two in zip(rates, modes.modes(*whole.velocity(alone)), strict=True):
+            np.testing.assert_allclose(one[k], two, atol=1e-12)
     back = modes.modes(*weights)
     np.testing.assert_allclose(back[0], a, atol=1e-14)
     np.testing.assert_allclose(back[1], b, atol=1e-14)
@@ -240,10 +188,6 @@ def test_identities_count_as_eqs_5_to_7() -> None:
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(Refused, match=r"Architecture 'residul' is unknown.*Did you mean residual"):
         identities("residul", 2)
-    with pytest.raises(Refused, match=r"correlation has shape \(2, 2\), but sizes \(2, 3\) need \(3, 2\)"):
-        LinearNet("plain", (2, 3), np.eye(2))
-    with pytest.raises(Refused, match=r"sizes are \(2, 3, 2\), but skips from all layers need equal ones"):
-        LinearNet("dense-residual", (2, 3, 2), np.eye(2))
     with pytest.raises(Refused, match=r"output_modes of shape .* is not an orthogonal matrix"):
         ThreeLayers("plain", (1.0,), 2 * np.eye(2), np.eye(2), 2)
     with pytest.raises(Refused, match="there are 3 strengths, but at most 2 modes"):

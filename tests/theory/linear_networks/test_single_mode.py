@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from oracles.linear_networks import LinearModule
 from skiplab.checks import Refused
 from skiplab.randomness import numpy_generator
-from skiplab.theory.linear_networks.gradient_flow import ARCHITECTURES, LinearNet
+from skiplab.theory.linear_networks.gradient_flow import ARCHITECTURES, integrate
 from skiplab.theory.linear_networks.single_mode import Mode, aligned_weights
 
 PRODUCTS = ("plain", "residual", "hyper-residual")
@@ -78,9 +79,9 @@ def test_modes_are_the_flow_of_aligned_matrices(architecture: str, sizes: tuple[
     singular = (2.5, 1.2, 0.6)
     correlation = np.zeros((sizes[-1], sizes[0]))
     correlation[:3, :3] = basis @ np.diag(singular) @ basis.T
-    net = LinearNet(architecture, sizes, correlation)
+    module = LinearModule(architecture, correlation, sizes)
     times = np.array([0.1, 0.4])
-    flown = net.flow(aligned_weights(strengths, sizes, basis), times, rtol=1e-12)
+    flown = integrate(module.velocity, aligned_weights(strengths, sizes, basis), times, 1e-12)
     modes = [
         Mode(architecture, 3, s).flow(a, times, rtol=1e-8) for s, a in zip(singular, strengths, strict=True)
     ]

@@ -53,30 +53,12 @@ def test_the_numbers_of_the_errata() -> None:
     assert theory.highway(10**5, cosine=0.0).correlation == pytest.approx(0.634, abs=5e-4)
 
 
-@pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize("beta", [0.5, 1.0])
-def test_the_asymptote_is_reached(beta: float, centred: bool) -> None:
-    ratios = []
-    for depth in (1000, 10_000):
-        exact = theory.residual_batch_norm(depth, beta, centred)
-        limit = theory.residual_batch_norm_asymptote(depth, beta, centred)
-        ratios.append((exact.variance / limit.variance - 1, exact.covariance / limit.covariance - 1))
-    for early, late in zip(*ratios, strict=True):
-        assert abs(late) < 1e-3
-        assert late == pytest.approx(early / 10, rel=0.05)  # what is left falls as 1/L
-
-
-def test_asymptotic_powers() -> None:
-    assert theory.residual_batch_norm_asymptote(400).covariance == pytest.approx(math.sqrt(4 * 400 / math.pi))
-    falls = [theory.residual_batch_norm_asymptote(depth, centred=True).correlation for depth in (100, 200)]
-    assert math.log2(falls[1] / falls[0]) == pytest.approx(-math.pi / (2 * math.pi - 2))
-
-
 def test_highway_limits_about_zero_and_about_the_mean() -> None:
     found = theory.highway(10**6)
     assert found.correlation == pytest.approx(math.exp(-0.5), rel=1e-5)
+    square = found.mean**2
     expected = (math.exp(-0.5) - math.exp(-1)) / (1 - math.exp(-1))
-    assert found.centred_correlation == pytest.approx(expected, rel=1e-5)
+    assert (found.covariance - square) / (found.variance - square) == pytest.approx(expected, rel=1e-5)
 
 
 def test_plain_batch_norm_grows_by_pi_over_pi_minus_one() -> None:
@@ -207,37 +189,6 @@ def test_the_mean_has_alphas_sign() -> None:
     assert theory.plain(3).mean == 0.0
 
 
-def test_correlations_about_the_mean() -> None:
-    for found in (
-        theory.residual(5, 0.7, 0.4),
-        theory.residual(5, -0.7, 0.4),
-        theory.residual_batch_norm(99),
-        theory.residual_batch_norm_asymptote(100),
-        theory.highway(6, 0.9),
-    ):
-        square = found.mean**2
-        expected = (found.covariance - square) / (found.variance - square)
-        assert found.centred_correlation == pytest.approx(expected)
-    assert theory.residual_batch_norm_asymptote(10**6).centred_correlation == pytest.approx(
-        theory.residual_batch_norm(10**6).centred_correlation, rel=1e-5
-    )
-    # A branch of weight β → 0 leaves one path of L at a time, of which a pair shares half.
-    assert theory.residual(10, beta=1e-9).centred_correlation == pytest.approx(0.5)
-    assert theory.residual_batch_norm(10, beta=1e-9).centred_correlation == pytest.approx(0.5)
-    assert theory.plain(4).centred_correlation == theory.plain(4).correlation
-
-
-@pytest.mark.parametrize("beta", [1e-10, 1e-3, 0.0099, 0.0101])
-def test_the_asymptote_keeps_its_digits_at_small_beta(beta: float) -> None:
-    """Variance L β² at κ = 1, since Γ(a + 1) = a Γ(a), whichever way the ratio of gammas is computed."""
-    assert theory.residual_batch_norm_asymptote(1000, beta).variance == pytest.approx(
-        1000 * beta**2, rel=1e-10
-    )
-    series = 1 + beta**2 / 8 + beta**4 / 128  # √a Γ(a)/Γ(a + ½)
-    found = theory.residual_batch_norm_asymptote(1000, beta).covariance
-    assert found == pytest.approx(math.sqrt(1000) * beta * series, rel=1e-10)
-
-
 SCALES = {
     "plain": (gates.plain_scales, theory.plain),
     "residual": (gates.residual_scales, theory.residual),
@@ -258,11 +209,23 @@ def test_independent_gates_give_the_theorems_at_any_width(name: str, width: int)
         assert error < 0.15 * expected
 
 
+def drawing_every_weight(
+    scales: gates.Scales, width: int, samples: int, nets: int, *, generator: torch.Generator
+) -> torch.Tensor:
+    """``gated_gradients`` with every weight drawn, one matrix per module."""
+    gradients = torch.ones((nets, samples, width), dtype=torch.float64)
+    for carry, branch in reversed(scales):
+        W = torch.randn((nets, width, width), generator=generator, dtype=torch.float64)
+        opened = torch.randint(0, 2, gradients.shape, generator=generator, dtype=torch.int8)
+        gradients = carry * gradients + branch * opened * (gradients @ W * math.sqrt(2 / width))
+    return gradients
+
+
 @pytest.mark.parametrize("name", ["plain", "residual"])
 def test_drawing_by_gram_matrices_has_the_law_of_drawing_every_weight(name: str) -> None:
     """Means and variances over nets of mean squares and mean products, two layers deep."""
     found = {}
-    for draw in (gates.gated_gradients, gates.explicit_gated_gradients):
+    for draw in (gates.gated_gradients, drawing_every_weight):
         generator = torch_generator(1, name, draw.__name__)
         parts = torch.stack(gates.second_moments(draw(SCALES[name][0](2), 6, 3, 20_000, generator=generator)))
         found[draw.__name__] = torch.cat([parts, parts.square()])
@@ -288,8 +251,6 @@ def test_refusals() -> None:
         theory.coactivation(2.0)
     with pytest.raises(Refused, match="batch is 3"):
         theory.plain_batch_norm(3, batch=3)
-    with pytest.raises(Refused, match="beta is 0"):
-        theory.residual_batch_norm_asymptote(3, 0.0)
     with pytest.raises(Refused, match=r"depth is 2\.5"):
         theory.plain(2.5)  # type: ignore[arg-type]
     with pytest.raises(Refused, match=r"alpha is 0\.0"):
@@ -302,8 +263,5 @@ def test_refusals() -> None:
         theory.spread(10, 0)
     with pytest.raises(Refused, match="one must be other than 0"):
         theory.spread(10, 5, 0.0, 0.0)
-    for still in (theory.residual_batch_norm(3, 0.0), theory.residual(3, beta=0.0), theory.highway(3, 1.0)):
-        with pytest.raises(Refused, match="do not vary about their mean"):
-            _ = still.centred_correlation
     with pytest.raises(Refused, match="samples is 0"):
         gates.gated_gradients([(0.0, 1.0)], 4, 0, 2, generator=torch_generator(0))

@@ -36,18 +36,12 @@ def test_on_the_manifold_the_null_direction_is_flat_and_gets_no_gradient() -> No
 
 
 @every_toy
-def test_the_reduced_flow_conserves_its_invariant_and_is_the_slow_part_of_the_full_flow(
-    toy: ThreeUnits,
-) -> None:
-    s, m = np.array([0.3, -0.8]), np.array([0.2, 0.5]) - toy.skip
-    moves = toy.reduced_flow(s, m)
-    slope = [(toy.invariant(s + 1e-6, m) - toy.invariant(s - 1e-6, m)) / 2e-6]
-    slope.append((toy.invariant(s, m + 1e-6) - toy.invariant(s, m - 1e-6)) / 2e-6)
-    np.testing.assert_allclose(moves[0] * slope[0] + moves[1] * slope[1], 0, atol=1e-9)
-    # Where w₁ and w₂ fit, the full velocity along the null direction and along m is the reduced one.
-    full = toy.velocity(toy.point(s, m))
-    np.testing.assert_allclose(full @ toy.null_direction, moves[0], atol=1e-14)
-    np.testing.assert_allclose(full[..., 3], moves[1], atol=1e-14)
+def test_where_two_weights_fit_the_full_flow_is_the_plane_of_the_docstring(toy: ThreeUnits) -> None:
+    s, distance = np.array([0.3, -0.8]), np.array([0.2, 0.5])
+    left = toy.target[2] - s * distance / toy.kappa
+    full = toy.velocity(toy.point(s, distance - toy.skip))
+    np.testing.assert_allclose(full @ toy.null_direction, distance / toy.kappa * left, atol=1e-14)
+    np.testing.assert_allclose(full[..., 3], s / toy.kappa * left, atol=1e-14)
 
 
 def test_the_full_flow_waits_at_the_saddle_and_then_learns() -> None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from skiplab.curvature.output_loss import OutputLoss, output_loss
-from skiplab.curvature.sweeps.recording import Step, Tape, Unsupported
+from skiplab.curvature.sweeps.recording import RecordedStep, Tape, Unsupported
 from skiplab.curvature.sweeps.unit_sweeps import Pass, unit_matrix
 from skiplab.curvature.sweeps.workspace import Held, Workspace
 from skiplab.subjects import Subject
@@ -49,13 +49,13 @@ class ForwardMode:
         self._gauss_newton, self._space, self._keep = gauss_newton, space or Workspace(), True
         self._tape = tape = Tape.of(subject, batch)
         self._active = {tape.leaves[name] for name in names}
-        self._steps: list[Step] = []
+        self._steps: list[RecordedStep] = []
         for step in tape.steps:
             if self._active.intersection(step.inputs):
                 self._active.add(step.output)
                 self._steps.append(step)
         self._done = _last_uses(self._steps)
-        self._state: _State | None = None
+        self._state: _Kept | None = None
 
     def losses(self) -> Tensor:
         """The loss of every member on the batch, (E,)."""
@@ -76,7 +76,7 @@ class ForwardMode:
         finally:
             space.reset()
 
-    def _forwards(self, vectors: Tensor, state: _State) -> Held:
+    def _forwards(self, vectors: Tensor, state: _Kept) -> Held:
         directions = Held(self._space)
         directions.update(self._unpacked(vectors))
         for step in self._steps:
@@ -88,7 +88,7 @@ class ForwardMode:
                 directions.discard(slot)
         return directions
 
-    def _backwards(self, directions: Held, state: _State) -> Held:
+    def _backwards(self, directions: Held, state: _Kept) -> Held:
         turned = Held(self._space)
         moved = directions.get(self._tape.output)
         curvature = None if moved is None else state.head.product(moved)
@@ -126,7 +126,7 @@ class ForwardMode:
         """Keep no values from now on; each product computes them again."""
         self._state, self._keep = None, False
 
-    def _current(self) -> _State:
+    def _current(self) -> _Kept:
         if self._state is not None:
             return self._state
         state = self._computed()
@@ -134,7 +134,7 @@ class ForwardMode:
             self._state = state
         return state
 
-    def _computed(self) -> _State:
+    def _computed(self) -> _Kept:
         tape, subject = self._tape, self._subject
         tensors = subject.parameters | subject.fixed
         values = {slot: tensors[name] for name, slot in tape.leaves.items()} | tape.constants
@@ -157,14 +157,14 @@ class ForwardMode:
                     _collect(gradients, step, found, plain)
         read = {slot for step in self._steps if step.rule.reads_values for slot in step.inputs}
         needed = {step.output for step in self._steps if step.rule.curved} | set(tape.leaves.values())
-        return _State(
+        return _Kept(
             {slot: value for slot, value in values.items() if slot in read},
             {step.output: aux[step.output] for step in self._steps},
             {slot: gradient for slot, gradient in gradients.items() if slot in needed},
             head,
         )
 
-    def _wanted(self, step: Step) -> list[bool]:
+    def _wanted(self, step: RecordedStep) -> list[bool]:
         return [slot in self._active for slot in step.inputs]
 
     def _unpacked(self, vectors: Tensor) -> Slots:
@@ -188,7 +188,7 @@ class ForwardMode:
 
 
 @dataclass(frozen=True)
-class _State:
+class _Kept:
     """What is kept of the members' pass: inputs that rules read, their ``aux``, gradients, the loss."""
 
     values: Slots
@@ -197,11 +197,11 @@ class _State:
     head: OutputLoss
 
 
-def _at(slots: Slots, step: Step) -> list[Tensor | None]:
+def _at(slots: Slots, step: RecordedStep) -> list[Tensor | None]:
     return [None if slot is None else slots.get(slot) for slot in step.inputs]
 
 
-def _collect(slots: Slots, step: Step, found: list[Tensor | None], space: Workspace) -> None:
+def _collect(slots: Slots, step: RecordedStep, found: list[Tensor | None], space: Workspace) -> None:
     for slot, tensor in zip(step.inputs, found, strict=True):
         if slot is None or tensor is None:
             continue
@@ -213,7 +213,7 @@ def _collect(slots: Slots, step: Step, found: list[Tensor | None], space: Worksp
             slots[slot] = tensor
 
 
-def _last_uses(steps: list[Step]) -> dict[int, list[int]]:
+def _last_uses(steps: list[RecordedStep]) -> dict[int, list[int]]:
     """After which step a value's direction is not needed again: neither by a later step nor by a cross term."""
     curved = {slot for step in steps if step.rule.curved for slot in step.inputs}
     last = {slot: step.output for step in steps for slot in step.inputs if slot is not None}

@@ -30,7 +30,7 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
-class Step:
+class RecordedStep:
     """One recorded operation: values ``inputs`` (None: no such argument) give value ``output``."""
 
     rule: Rule
@@ -46,7 +46,7 @@ class Recording(TorchFunctionMode):
 
     def __init__(self, leaves: Mapping[str, Tensor]) -> None:
         super().__init__()
-        self.steps: list[Step] = []
+        self.steps: list[RecordedStep] = []
         self.leaves: dict[str, int] = {}
         self.constants: dict[int, Tensor] = {}
         self._numbers: dict[int, int] = {}
@@ -79,7 +79,7 @@ class Recording(TorchFunctionMode):
         """Write down a step with these inputs (tensors, numbers of values, or None); return its value's number."""
         numbers = tuple(None if x is None else self.number(x) for x in inputs)
         output = self._next()
-        self.steps.append(Step(rule, numbers, output))
+        self.steps.append(RecordedStep(rule, numbers, output))
         return output
 
     def number(self, x: Tensor | int) -> int:
@@ -106,7 +106,7 @@ class Recording(TorchFunctionMode):
 class Tape:
     """A recorded pass: steps, where the leaves and constants are, and where the output is."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RecordedStep, ...]
     leaves: dict[str, int]
     constants: dict[int, Tensor]
     output: int

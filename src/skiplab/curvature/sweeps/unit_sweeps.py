@@ -23,7 +23,7 @@ from torch import Tensor
 from skiplab.curvature.output_loss import OutputLoss
 from skiplab.curvature.sweeps.bilinear_rules import Affine, Product
 from skiplab.curvature.sweeps.forward_rules import Elementwise, Scale, Sum
-from skiplab.curvature.sweeps.recording import Step, Unsupported
+from skiplab.curvature.sweeps.recording import RecordedStep, Unsupported
 from skiplab.curvature.sweeps.workspace import Held, Workspace
 
 # Memory for the sweeps at a time: on a CPU more made it slower; a GPU wants few large steps, and this much takes 30
@@ -35,7 +35,7 @@ ON_CPU, ON_GPU = 64 << 20, 8 << 30
 class Pass:
     """One network's recorded pass on one batch, with values and gradients kept, each with a lane of its own."""
 
-    steps: Sequence[Step]
+    steps: Sequence[RecordedStep]
     active: set[int]
     output: int
     values: Mapping[int, Tensor]
@@ -51,7 +51,7 @@ class Layer:
     Its parameters start at ``start`` in a matrix ordered by layer, unit and feature.
     """
 
-    step: Step
+    step: RecordedStep
     x: Tensor
     weights: int
     units: int
@@ -172,7 +172,7 @@ class _Sweeps:
             self._backwards(steps, group, inputs, self._forwards(steps, group))
         self.space.reset()
 
-    def _forwards(self, steps: list[Step], group: Group) -> Held:
+    def _forwards(self, steps: list[RecordedStep], group: Group) -> Held:
         network, directions = self.network, Held(self.space)
         last = {slot: step.output for step in steps for slot in step.inputs}
         numbers = {layer.step.output: number for number, layer in enumerate(group.layers)}
@@ -201,7 +201,7 @@ class _Sweeps:
         moved[own] = ones[:, None]
         return moved
 
-    def _backwards(self, steps: list[Step], group: Group, inputs: Tensor, directions: Held) -> None:
+    def _backwards(self, steps: list[RecordedStep], group: Group, inputs: Tensor, directions: Held) -> None:
         network, turned = self.network, Held(self.space)
         moved = directions.get(network.output)
         curvature = None if moved is None else network.head.product(moved)

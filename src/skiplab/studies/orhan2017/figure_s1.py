@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from skiplab.reproduction.study import Study
-from skiplab.studies.orhan2017 import figure_4
+from typing import Any
+
+from skiplab.reproduction import Results, Study, scales
+from skiplab.studies.orhan2017.landscapes.experiment import (
+    ORDER_CLAIMS,
+    QUICK,
+    SMOKE,
+    LandscapeSettings,
+    targets,
+)
+
+
+def figure(results: Results) -> Any:
+    """Draw the three distributions; the paper gives no numbers of these minima."""
+    from skiplab.studies.orhan2017.landscapes.plot import landscape_panels
+
+    return landscape_panels(results)
+
 
 STUDY = Study(
     id="orhan2017/figure-S1",
     words=__file__,
-    settings=figure_4.scales(biases=True),
-    stages=(figure_4.targets,),
-    table=figure_4.table,
-    figure=figure_4.figure,
-    claims=figure_4.ORDER_CLAIMS,
+    settings=scales(LandscapeSettings, quick=QUICK, smoke=SMOKE, biases=True),
+    stages=(targets,),
+    figure=figure,
+    claims=ORDER_CLAIMS,
     cost={"smoke": 0.1, "quick": 12.0, "paper": 40.0},
 )

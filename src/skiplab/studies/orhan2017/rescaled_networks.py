@@ -1,4 +1,4 @@
-"""Networks trained and then rescaled: what figure 2c measures of plain, residual and hyper-residual ones.
+"""Networks trained and then rescaled: figure 2c measures plain and residual ones so, figure 12 constant biases.
 
 The rows of a trained network are those of networks.train; after the last epoch come, on the first training samples,
 
@@ -14,15 +14,15 @@ A run's own seed draws its pairs. A network that diverged is not rescaled and ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import networks
-from skiplab.experiments import old_gains as searches
-from skiplab.experiments.networks import GainSettings, Member, Networks, Trained
-from skiplab.reproduction.trial import Bench, Call, trial
+from skiplab.experiments.gains import Found, Gains, Model
+from skiplab.experiments.networks import GainSettings, Networks, Trained
+from skiplab.reproduction import Bench, Evidence, Results, trial
+from skiplab.reproduction.results import matching, sample_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,30 +113,49 @@ def rescaled_rows(settings: Rescaled, trained: Trained) -> list[dict[str, Any]]:
     return [{**dict(zip(names, row, strict=True)), "epoch": last} for row in values]
 
 
-def search(settings: RescalingSettings, models: Sequence[str]) -> list[Call]:
-    """Name the trials that find each model's best gain."""
-    return [searches.gain_search(settings, model, data) for data, model in product(settings.data, models)]
+def seeds_at_gains(settings: RescalingSettings, best: float) -> Iterator[tuple[float, int]]:
+    """Yield (gain, seed): ``runs`` seeds at the best gain, ``other_runs`` at each other one."""
+    for gain in settings.gains:
+        runs = settings.runs if gain == best else settings.other_runs
+        for seed in networks.final_seeds(settings.seed, runs):
+            yield gain, seed
 
 
-def decide(settings: RescalingSettings, found: pd.DataFrame, models: Sequence[str]) -> list[Call]:
-    """Name the runs that decide: ``runs`` at each model's best gain, ``other_runs`` at each other one."""
-    calls = []
-    for data, model in product(settings.data, models):
-        best = searches.best_gain(found, data, model)
-        members = [
-            Member(seed, gain)
-            for gain in settings.gains
-            for seed in networks.final_seeds(
-                settings.seed, settings.runs if gain == best else settings.other_runs
-            )
-        ]
-        named = networks.together(settings.training, data, model, members)
-        trained = Rescaled(named, settings.rescaled_on, settings.pairs, settings.factor)
-        calls.append(train_and_rescale.of(trained, networks.label(named)))
-    return calls
+def rescaled(settings: RescalingSettings, named: Networks) -> Rescaled:
+    """The settings of a trial that trains these networks and rescales them as the study does."""
+    return Rescaled(named, settings.rescaled_on, settings.pairs, settings.factor)
 
 
-def values(rows: pd.DataFrame, quantity: str = "rescaling") -> np.ndarray:
-    """A quantity after training, one number a run in the order of their seeds."""
-    chosen = rows[(rows["quantity"] == quantity) & (rows["layer"] == 0)]
-    return chosen.sort_values("seed")["value"].to_numpy(dtype=float)
+# What is taken of a run, and compared ----------------------------------------------------------------------------
+
+
+def ratios(rows: pd.DataFrame) -> np.ndarray:
+    """How much of its accuracy a run keeps when it is rescaled."""
+    return after(rows, "rescaling")
+
+
+def after(rows: pd.DataFrame, quantity: str) -> np.ndarray:
+    """A quantity after training, one number per run in the order of their seeds."""
+    return sample_of(matching(rows, quantity=quantity, layer=0))
+
+
+def above_chance(rows: pd.DataFrame) -> np.ndarray:
+    """How much of its accuracy above chance a run keeps; one that has none to lose counts as absent."""
+    before, chance = after(rows, "before"), after(rows, "chance")
+    learned = before > chance
+    return ((ratios(rows) * before - chance) / (before - chance).clip(1e-9))[learned]
+
+
+def compare_ratios(gains: Gains, more: Model, less: Model) -> Found:
+    """Evidence on the ratios of two models, whose accuracies before are told: they limit how far a ratio can fall."""
+
+    def found(results: Results) -> list[Evidence]:
+        evidence = []
+        for condition, headline, both in gains.conditions(results, [more, less]):
+            before = " and ".join(f"{after(rows, 'before').mean():.3f}" for rows in both if len(rows))
+            detail = f"accuracies before: {more.name} and {less.name} {before}" if before else ""
+            samples = [ratios(rows) for rows in both]
+            evidence.append(Evidence(condition, samples, headline=headline, detail=detail))
+        return evidence
+
+    return found

@@ -1,9 +1,6 @@
 """Orhan & Pitkow (2018), Skip Connections Eliminate Singularities."""
 
-from dataclasses import replace
-
-from skiplab.reproduction.study import Paper
-from skiplab.studies import orhan2017
+from skiplab.reproduction.study import Alias, Paper
 from skiplab.studies.orhan2018 import (
     figure_1,
     figure_2,
@@ -27,9 +24,6 @@ PAPER = Paper(
     year=2018,
     explains="Skip connections remove the singularities at which a network's loss becomes degenerate.",
 )
-# The supplement repeats two figures of the earlier version: the same trials under another name.
-FIGURE_S4 = replace(orhan2017.figure_5.STUDY, id="orhan2018/figure-S4", item="Figure S4", in_tour=False)
-FIGURE_S5 = replace(orhan2017.figure_6.STUDY, id="orhan2018/figure-S5", item="Figure S5", in_tour=False)
 STUDIES = (
     figure_1.STUDY,
     figure_2.STUDY,
@@ -42,8 +36,9 @@ STUDIES = (
     figure_s1.STUDY,
     figure_s2.STUDY,
     figure_s3.STUDY,
-    FIGURE_S4,
-    FIGURE_S5,
+    # The supplement repeats two figures of the earlier version.
+    Alias("orhan2018/figure-S4", of="orhan2017/figure-5"),
+    Alias("orhan2018/figure-S5", of="orhan2017/figure-6"),
     figure_s6.STUDY,
     figure_s7.STUDY,
 )

@@ -166,38 +166,38 @@ STUDY = Study(
             "stable-segment",
             "The overlap h = 0 attracts where |z| < 1 if H is negative definite, where |z| > 1 if it is positive "
             "definite, and nowhere if it is indefinite.",
-            Exact(),
             _stable,
+            Exact(),
             "values of z at odds",
         ),
         Claim(
             "plateau",
             "Trajectories that pass near the singularity have a plateau: learning slows, then speeds up at least "
             "tenfold.",
-            Greater(margin=-1.0),
             _plateaus,
+            Greater(margin=-1.0),
             "powers of ten",
         ),
         Claim(
             "slow-flow-agrees",
             "The reduced flow in which v and w follow gives the full flow's rates within 1 % at |u| = .001 and "
             "|H|/K = .0001.",
-            Exact(rounding=0.01),
             _slow,
+            Exact(rounding=0.01),
             "largest relative error",
         ),
         Claim(
             "frozen-flow-agrees",
             "So does, within 10 %, the form of Wei et al. in which v and w are frozen.",
-            Equivalent(margin=0.1),
             _wei,
+            Equivalent(margin=0.1),
             "relative error",
         ),
         Claim(
             "dependence-blind",
             "On the linear-dependence manifold the outgoing weights' null direction gets no gradient.",
-            Exact(rounding=1e-12),
             _blind,
+            Exact(rounding=1e-12),
             "share of the gradient",
         ),
     ),

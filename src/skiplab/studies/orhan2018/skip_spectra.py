@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skiplab.experiments.skip_networks import skip_of
 from skiplab.reproduction.trial import Bench, trial
-from skiplab.studies.orhan2017.figure_10 import skip_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ class Spectra:
 
 @trial("orhan2018/skip-spectra", version=1)
 def skip_spectra(settings: Spectra, bench: Bench) -> pd.DataFrame:
-    """Eigenvalues of random skip matrices, one row a τ, seed, quantity and rank (the layer), in falling order.
+    """Eigenvalues of random skip matrices, one row per τ, seed, quantity and rank (the layer), in falling order.
 
     ``covariance``: of ΣΣᵀ, the second moments of the skip vectors into units (rows), 1 each if Σ is orthogonal;
     ``correlation``: the same after each vector is divided by its norm; ``modulus``: |eigenvalues of Σ|.

@@ -86,14 +86,6 @@ def eigenfunctions(t: ArrayLike, count: int) -> Array:
     return math.sqrt(2.0) * np.sin(np.multiply.outer((k - 0.5) * math.pi, np.asarray(t, dtype=np.float64)))
 
 
-def walk_eigenvectors(count: int, neurons: int) -> Array:
-    """The walk's eigenfunctions as step values on [i/N, (i + 1)/N), i = 0 … N − 1, of unit norm on [0, 1]."""
-    require(1 <= count < neurons, f"count is {count}, but a walk of {neurons} neurons has {neurons - 1}.")
-    k, i = np.arange(1, count + 1), np.arange(neurons)
-    shape = np.sin(np.multiply.outer((2 * k - 1) * math.pi / (2 * neurons - 1), i))
-    return shape * math.sqrt(neurons) / np.linalg.norm(shape, axis=1, keepdims=True)
-
-
 def components(walks: ArrayLike, count: int) -> Array:
     """F_k = ∫ X_t e_k(t) dt of walks S_0 … S_N, (…, count), exactly: e_k is integrated over each step."""
     walks = np.asarray(walks, dtype=np.float64)

@@ -96,25 +96,6 @@ def plain_batch_norm(depth: int, centred: bool = True, *, batch: int | None = No
     return Moments(variance, depth * math.log2(both))
 
 
-def residual_batch_norm_asymptote(depth: int, beta: float = 1.0, centred: bool = False) -> Moments:
-    """The leading power of L of ``residual_batch_norm`` at fixed β, from Γ(L + x)/Γ(L) ~ L^x; the mean stays 1.
-
-    With κ = 1 (1 − 1/π if centred) and a = 1/κβ²: variance L^(1/κ) Γ(a)/Γ(a + 1/κ) and covariance
-    L^(1/2κ) Γ(a)/Γ(a + 1/2κ). So √(4L/π) at β = 1 uncentred, and centring steepens the fall of the correlation
-    from L^−½ to L^−π/(2π−2) = L^−.733. The powers are reached for L ≫ 1/β².
-    """
-    whole_numbers(depth=depth)
-    require(beta > 0, f"beta is {beta}, but the asymptote needs a positive one.")
-    kappa = CENTRED if centred else 1.0
-    inverse = kappa * _square(beta)
-
-    def power(of: float) -> float:
-        return (of * math.log(depth) - _log_gamma_ratio(inverse, of)) / math.log(2)
-
-    variance = power(1 / kappa)
-    return Moments(variance, power(0.5 / kappa) - variance, 0.0)
-
-
 def coactivation(cosine: float) -> float:
     """The share of units active for both of two inputs of that cosine, in a wide layer: (π − arccos c)/2π."""
     return (math.pi - math.acos(_cosine(cosine))) / (2 * math.pi)
@@ -182,14 +163,6 @@ def _of_batch(batch: int | None) -> tuple[float, float, float]:
     require(batch > 3, f"batch is {batch}, but 1/variance has no mean below 4 samples.")
     cosine = -1 / (batch - 1)
     return batch / (batch - 3), 2 * coactivation(cosine), 1 - rectified_cosine(cosine)
-
-
-def _log_gamma_ratio(inverse: float, of: float) -> float:
-    """log Γ(a + x)/Γ(a) at a = 1/``inverse``; the difference of two large logarithms would lose its digits."""
-    if inverse > 1e-4:
-        return math.lgamma(1 / inverse + of) - math.lgamma(1 / inverse)
-    further = of * (of - 1) * inverse / 2 * (1 - (2 * of - 1) * inverse / 6)
-    return further - of * math.log(inverse)
 
 
 def _square(beta: float) -> float:

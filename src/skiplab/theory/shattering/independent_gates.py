@@ -56,20 +56,6 @@ def gated_gradients(
     return gradients
 
 
-def explicit_gated_gradients(
-    scales: Scales, width: int, samples: int, nets: int, *, generator: torch.Generator
-) -> Tensor:
-    """The same with every weight drawn, one matrix a module: slow, to compare with."""
-    device = generator.device
-    gradients = torch.ones((nets, samples, width), dtype=torch.float64, device=device)
-    for carry, branch in reversed(scales):
-        W = torch.randn((nets, width, width), generator=generator, dtype=torch.float64, device=device)
-        gates = torch.randint(0, 2, gradients.shape, generator=generator, device=device, dtype=torch.int8)
-        mixed = gradients @ W * math.sqrt(2 / width)
-        gradients = carry * gradients + branch * gates * mixed
-    return gradients
-
-
 def second_moments(gradients: Tensor) -> tuple[Tensor, Tensor]:
     """Each net's mean of ∇_i² over samples and units, and of ∇_i ∇_j over pairs of samples and units."""
     samples, width = gradients.shape[-2:]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from skiplab.checks import require
-
 
 @dataclass(frozen=True, repr=False)
 class Moments:
@@ -40,19 +38,6 @@ class Moments:
     def correlation(self) -> float:
         """R(i, j) of definition 1, the two inputs having the same variance."""
         return exp2(self.log2_correlation)
-
-    @property
-    def centred_correlation(self) -> float:
-        """The correlation about the mean, for which the paper's would be taken by name."""
-        if math.isinf(self.log2_mean):
-            return self.correlation
-        # (C(i, j) − m²)/(C(i) − m²), with both moments in units of m².
-        under = self.log2_variance - 2 * self.log2_mean
-        over = under + self.log2_correlation
-        require(
-            under != 0, "The gradients do not vary about their mean; give the branch a weight other than 0."
-        )
-        return self.correlation * math.expm1(-over * math.log(2)) / math.expm1(-under * math.log(2))
 
     def __repr__(self) -> str:
         return f"Moments(variance={self.variance}, covariance={self.covariance}, mean={self.mean})"

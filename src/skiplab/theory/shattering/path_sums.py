@@ -106,11 +106,6 @@ def path_sum(paths: Paths, W: Array, gates: Gates) -> Array:
     return np.asarray(sum(active, start=np.zeros(W.shape[:-3])))
 
 
-def coactive(paths: Paths, *gates: Gates) -> int:
-    """|A ∩ B …|: how many paths are active under every configuration given; |A| if there is one."""
-    return sum(all(path.active(each) for each in gates) for path in paths)
-
-
 def mean(paths: Paths, gates: Gates) -> float:
     """E[r_W(A)] over weights of mean 0: the number of active paths that cross none."""
     return float(sum(path.active(gates) for path in paths if not path.weights))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from skiplab.checks import require, whole_numbers
-from skiplab.theory.shattering.covariances import branch_share, residual
+from skiplab.theory.shattering.covariances import branch_share
 from skiplab.theory.shattering.moments import Moments, log2
 
 
@@ -16,11 +16,6 @@ def printed_plain(depth: int) -> Moments:
     """Theorem 1 as printed: covariance 1/(2L). The proof gives 2^−L, which is the same up to L = 2."""
     whole_numbers(depth=depth)
     return Moments(0.0, log2(1 / (2 * depth)))
-
-
-def printed_rescaled(depth: int) -> Moments:
-    """Section 3.3 with the subscript α = √2 taken at its word: variance 4^L. The text means α = 1/√2."""
-    return residual(depth, alpha=math.sqrt(2.0))
 
 
 def printed_residual_batch_norm(layers: int, beta: float = 1.0) -> Moments:

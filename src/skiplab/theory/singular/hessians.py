@@ -179,11 +179,6 @@ def _pairs(zeros: Tensor, start: int, stride: int, apart: int) -> Tensor:
     return directions
 
 
-def hessian_zeros_gained(outgoing: int, incoming: int) -> int:
-    """Zeros that an overlap of two units adds to the Hessian off an optimum: max(0, outgoing − incoming weights)."""
-    return max(0, outgoing - incoming)
-
-
 def matrices(net: nn.Module) -> list[Tensor]:
     """The matrices W + c I of a linear network's layers, skips included; for three layers A and B."""
     assert isinstance(net, PlainLinearNet)
@@ -237,13 +232,6 @@ def reduced_hessian(factors: Tensor, target: float) -> Tensor:
     inner = (2 * u - target) * u * torch.ones(len(factors), len(factors), dtype=factors.dtype)
     inner.fill_diagonal_(float(u * u))
     return inner / torch.outer(factors, factors)
-
-
-def reduced_zeros(depth: int, ratio: float) -> int:
-    """Zeros of the reduced Hessian of ``depth`` layers at u = ratio · s, ratio ≠ 0, in every network."""
-    if ratio == 1:
-        return depth - 1
-    return int(abs(ratio - other_singular_ratio(depth)) < 1e-12)
 
 
 def other_singular_ratio(depth: int) -> float:

@@ -24,7 +24,6 @@ the predicted directions do not move J.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,10 +65,6 @@ class SingularLayer:
     def block(self) -> int:
         """The block that the null directions lie in: 0 for J, 1 for W."""
         return 0 if self.kind == "zero outgoing" else 1
-
-    def with_skip(self) -> SingularLayer:
-        """The same weights in the network with identity skips."""
-        return dataclasses.replace(self, skip=True)
 
     def responses(self, weights: Tensor | None = None) -> Tensor:
         """The units' responses h, (samples, n)."""
@@ -177,8 +172,3 @@ def zeros(spectrum: Tensor, rounding: float = 1e-20) -> int:
     The default suits squared singular values, whose rounding is that of float64 squared.
     """
     return int((spectrum <= rounding * spectrum.max()).sum())
-
-
-def predicted_extra_zeros(layer: SingularLayer) -> int:
-    """Zeros that the plain layer's Gauss–Newton block gains at the singular point: one a direction; 0 with a skip."""
-    return 0 if layer.skip else len(layer.directions)

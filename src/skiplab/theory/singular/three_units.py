@@ -75,16 +75,6 @@ class ThreeUnits:
         move = self.alpha * r1 + self.beta * r2 + distance * r3
         return np.stack([r1, r2, move, theta[..., 2] * r3], axis=-1)
 
-    def reduced_flow(self, s: ArrayLike, m: ArrayLike) -> tuple[Floats, Floats]:
-        """ṡ and ṁ when w₁ and w₂ follow at once."""
-        s, distance = np.asarray(s, dtype=float), np.asarray(m, dtype=float) + self.skip
-        left = self.target[2] - s * distance / self.kappa
-        return distance / self.kappa * left, s / self.kappa * left
-
-    def invariant(self, s: ArrayLike, m: ArrayLike) -> Floats:
-        """(m + k)² − s², which the reduced flow conserves."""
-        return np.asarray((np.asarray(m) + self.skip) ** 2 - np.asarray(s) ** 2)
-
     def full_flow(self, start: Floats, times: ArrayLike) -> Floats:
         """Integrate the full flow; the points (T, 4) at the times asked for."""
         times = np.asarray(times, dtype=float)

@@ -50,12 +50,6 @@ def _forms(u: Floats, H: Floats) -> tuple[Floats, Floats]:
     return pull, (u * pull).sum(-1)
 
 
-def frozen_invariant(h: ArrayLike, z: ArrayLike, w: float = 1.0) -> Floats:
-    """h − (2w²/3)·ln((z² + 3)²/|z|), which Wei et al.'s form conserves for one input."""
-    z = np.asarray(z, dtype=float)
-    return np.asarray(h - 2 * w**2 / 3 * np.log((z**2 + 3) ** 2 / np.abs(z)))
-
-
 def relaxed_invariant(h: ArrayLike, z: ArrayLike, w: float = 1.0, slaving: float = 0.0) -> Floats:
     """What the relaxed form conserves for one input; without slaving, h − (w²/2)(z²/2 − ln|z|) + const.
 

@@ -1,0 +1,157 @@
+"""Figure 1's networks, claims and declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from skiplab.randomness import run_seeds
+from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, chunks, scales, subset
+from skiplab.studies.balduzzi2017.line_gradients import (
+    LAGS,
+    NOISES,
+    LineGradients,
+    NoiseSeries,
+    averages,
+    gradients,
+    noise,
+)
+from skiplab.studies.balduzzi2017.line_networks import BIAS, POINTS, Network, plain, residual, shallow
+from skiplab.studies.balduzzi2017.noise_bands import band, inside, mean, white_at
+from skiplab.studies.balduzzi2017.palette import beta_words
+
+TOGETHER = 20  # runs of one trial; figure 2 averages over as many, and shares them
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many networks of each kind, their sizes, and the grid."""
+
+    runs: int = 100
+    seed: int = 0
+    width: int = 200
+    deep: int = 24
+    resnet: int = 50
+    points: int = POINTS
+    lags: int = LAGS
+    series: int = 10_000
+
+    @property
+    def text_bias(self) -> float:
+        """The deviation of biases in section 1.1, σ² = 1/N."""
+        return float(self.width**-0.5)
+
+
+def shown(settings: Settings) -> dict[str, Network]:
+    """The networks of columns a to c."""
+    return {
+        "1-layer feedforward": shallow(settings.width),
+        f"{settings.deep}-layer feedforward": plain(settings.deep, settings.width, "centre"),
+        f"{settings.resnet}-layer resnet, β = .1": residual(settings.resnet, settings.width, 0.1),
+    }
+
+
+def further(settings: Settings) -> list[Network]:
+    """What else could have been meant: small biases, other normalisations, β = 1."""
+    return [
+        shallow(settings.width, settings.text_bias),
+        plain(settings.deep, settings.width, "batch"),
+        plain(settings.deep, settings.width),
+        residual(settings.resnet, settings.width, 1.0),
+    ]
+
+
+def draws(results: Results) -> list[Call]:
+    """Name a trial for every twenty networks of a kind, and two for the noises."""
+    settings = results.settings
+    groups = chunks(run_seeds(settings.seed, settings.runs), TOGETHER)
+    calls = [
+        gradients.of(
+            subset(LineGradients, settings, network=network, seeds=seeds),
+            f"{network.label}, networks {seeds[0]}–{seeds[-1]}",
+        )
+        for network in (*shown(settings).values(), *further(settings))
+        for seeds in groups
+    ]
+    return calls + [
+        noise.of(subset(NoiseSeries, settings, kind=kind, seeds=groups[0]), f"{kind} noise")
+        for kind in NOISES
+    ]
+
+
+def shallow_brown(results: Results) -> Iterator[Evidence]:
+    """Whether shallow networks are brown, with biases as ours and as the text's."""
+    settings = results.settings
+    for biases in (BIAS, settings.text_bias):
+        words = f"biases of deviation {biases:.3g}"
+        yield from inside(results, "brown", shallow(settings.width, biases), words, headline=biases == BIAS)
+
+
+def deep_white(results: Results) -> Iterator[Evidence]:
+    """Whether the deep feedforward networks are white."""
+    return white_at(results, results.settings.deep)
+
+
+def between(results: Results) -> Iterator[Evidence]:
+    """Whether resnets lie above the white band and below the brown one, or the mean of brown series."""
+    settings = results.settings
+    white, brown, centre = band(results, "white")[1], band(results, "brown")[0], mean(results, "brown")
+    for beta in (0.1, 1.0):
+        sample = averages(results, residual(settings.resnet, settings.width, beta))
+        detail = f"the resnets' mean is {sum(sample) / len(sample):.3f}"
+        for words, apart in (
+            ("above the white band", [value - white for value in sample]),
+            ("below the brown band", [brown - value for value in sample]),
+            ("below the mean of brown noise", [centre - value for value in sample]),
+        ):
+            headline = beta == 0.1 and words.endswith("band")
+            yield Evidence(f"{beta_words(beta)}: {words}", [apart], headline=headline, detail=detail)
+
+
+def figure(results: Results) -> Any:
+    """Five gradients or noises, each over its covariance."""
+    from skiplab.studies.balduzzi2017.figure_1.plot import draw
+
+    return draw(results, shown(results.settings))
+
+
+STUDY = Study(
+    id="balduzzi2017/figure-1",
+    words=__file__,
+    settings=scales(
+        Settings,
+        quick={"runs": 20},
+        smoke={"runs": 2, "width": 16, "deep": 4, "resnet": 6, "points": 64, "lags": 5, "series": 200},
+    ),
+    stages=(draws,),
+    figure=figure,
+    claims=(
+        Claim(
+            "shallow-brown",
+            "The gradient of a network with one hidden layer resembles brown noise: on average over networks its ACF "
+            "averaged over lags 1 to 15 lies in the band of single series of brown noise.",
+            evidence=shallow_brown,
+            kind=Greater(),
+            unit="ACF",
+        ),
+        Claim(
+            "deep-white",
+            "The gradient of a 24-layer feedforward network resembles white noise: on average over networks its ACF "
+            "averaged over lags 1 to 15 lies in the band of single series of white noise.",
+            evidence=deep_white,
+            kind=Greater(),
+            unit="ACF",
+        ),
+        Claim(
+            "resnet-between",
+            "The gradient of a 50-layer resnet lies in between: on average over networks, above the band of single "
+            "series of white noise and below that of brown noise.",
+            evidence=between,
+            kind=Greater(),
+            unit="ACF",
+        ),
+    ),
+    cost={"smoke": 0.5, "quick": 15.0, "paper": 45.0},
+    in_tour=True,
+)

@@ -1,0 +1,121 @@
+"""How fast rank and norm of gradients move with depth, in one kind of network against another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction import Evidence, Results
+from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, measure
+from skiplab.studies.balduzzi2017.palette import beta_words
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+DEEP = 10  # from here on the rank without skips is asked to go on growing
+WORDS = {"loss": "of the loss", "sum": "of the summed outputs"}
+
+
+def by_depth(results: Results, **where: Any) -> pd.DataFrame:
+    """A quantity averaged over each run's minibatches: a row per run, a column per depth."""
+    rows = results.rows(measure, **where)
+    return rows.pivot_table(index="seed", columns="depth", values="value", aggfunc="mean")
+
+
+def growth(wide: pd.DataFrame) -> np.ndarray:
+    """Each run's mean change since the shallowest network, over all deeper ones."""
+    values = wide.sort_index(axis=1).to_numpy(dtype=float)
+    change: np.ndarray = (values[:, 1:] - values[:, :1]).mean(axis=1)
+    return change
+
+
+def slope(wide: pd.DataFrame) -> np.ndarray:
+    """Each run's least-squares slope against log depth."""
+    import numpy as np
+
+    values = wide.to_numpy(dtype=float)
+    position = np.log(np.asarray(wide.columns, dtype=float))
+    position = position - position.mean()
+    found: np.ndarray = (values - values.mean(axis=1, keepdims=True)) @ position / (position @ position)
+    return found
+
+
+SPEEDS = {"mean change since the shallowest": growth, "slope against log depth": slope}
+Pairs = Callable[[Any], Sequence[tuple[str, str]]]  # from the settings
+
+
+def with_and_without(settings: Any) -> list[tuple[str, str]]:
+    """The plain network beside each residual one."""
+    return [(PLAIN, model) for model in settings.models[1:]]
+
+
+def larger_and_smaller(settings: Any) -> list[tuple[str, str]]:
+    """Residual networks of neighbouring β, the larger first."""
+    return list(pairwise(f"resnet-{beta:g}" for beta in sorted(settings.betas, reverse=True)))
+
+
+def faster(quantity: str, pairs: Pairs) -> Callable[[Results], Iterator[Evidence]]:
+    """Evidence that the first model of a pair has a quantity that moves faster, by two measures of speed.
+
+    Models of a run share weights and minibatches, so their difference is one number per run.
+    """
+
+    def found(results: Results) -> Iterator[Evidence]:
+        settings = results.settings
+        for data, gradient, pair, how in product(settings.data, settings.gradients, pairs(settings), SPEEDS):
+            where = {"data": data, "gradient": gradient, "quantity": quantity}
+            fast, slow = (
+                SPEEDS[how](_curve(by_depth(results, model=model, **where), quantity)) for model in pair
+            )
+            yield Evidence(
+                f"{data}, {' against '.join(map(name_of, pair))}, gradient {WORDS[gradient]}, {how}",
+                [fast - slow],
+                headline=gradient == settings.gradients[0] and how == next(iter(SPEEDS)),
+                detail=f"means {fast.mean():.3g} and {slow.mean():.3g}",
+            )
+
+    return found
+
+
+def _curve(wide: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """What is to grow: the rank itself, and the norm's decay, in logarithms."""
+    import numpy as np
+
+    return wide.transform(np.log) * -1.0 if quantity == "mean_norm" else wide
+
+
+def beyond(results: Results) -> Iterator[Evidence]:
+    """By how much the rank of the feedforward network grows from 10 layers on, as further rows."""
+    settings = results.settings
+    depths = sorted(depth for depth in settings.depths if depth >= DEEP)
+    if len(depths) < 2:
+        return
+    for data, gradient in product(settings.data, settings.gradients):
+        wide = by_depth(results, data=data, model=PLAIN, gradient=gradient, quantity="relative_rank")
+        near, far = wide[depths[0]], wide[depths[-1]]
+        where = f"change from {depths[0]} to {depths[-1]} layers"
+        yield Evidence(
+            f"{data}, feedforward, gradient {WORDS[gradient]}, {where}",
+            [(far - near).tolist()],
+            headline=False,
+            detail=f"means {near.mean():.3g} and {far.mean():.3g}",
+        )
+
+
+def rank_grows(results: Results) -> Iterator[Evidence]:
+    """The rank's growth without skips against that with them, and how far it goes."""
+    yield from faster("relative_rank", with_and_without)(results)
+    yield from beyond(results)
+
+
+def name_of(model: str) -> str:
+    """How a model is called in words."""
+    beta = beta_of(model)
+    return "feedforward" if beta is None else f"resnet {beta_words(beta)}"
+
+
+def beta_of(model: str) -> float | None:
+    """A model's β, None without skips."""
+    return None if model == PLAIN else float(model.removeprefix("resnet-"))

@@ -1,0 +1,109 @@
+"""Figure 5's settings, claims and declaration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skiplab.randomness import run_seeds
+from skiplab.reproduction import Call, Claim, Greater, Results, Study, scales, subset
+from skiplab.studies.balduzzi2017.figure_5.evidence import (
+    faster,
+    larger_and_smaller,
+    rank_grows,
+    with_and_without,
+)
+from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, ConvnetGradients, measure
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Depths count convolutions in modules; a run is a set of networks and minibatches of its own."""
+
+    data: tuple[str, ...] = ("cifar10",)
+    runs: int = 30
+    seed: int = 0
+    depths: tuple[int, ...] = (2, 4, 10, 24, 50)
+    betas: tuple[float, ...] = (1.0, 0.1)
+    gradients: tuple[str, ...] = ("loss", "sum")
+    filters: int = 16
+    samples: int = 256
+    minibatches: int = 1
+    clusters: int = 10
+    images: int | None = None
+    side: int | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The networks compared: without skips, and with them at each β."""
+        return (PLAIN, *(f"resnet-{beta:g}" for beta in self.betas))
+
+
+def stage(results: Results) -> list[Call]:
+    """Name a trial per model and run; the first run's plain and most damped networks give the pictures."""
+    settings = results.settings
+    pictured = (PLAIN, settings.models[-1])
+    calls = []
+    for data in settings.data:
+        for run, seed in enumerate(run_seeds(settings.seed, settings.runs)):
+            for model in settings.models:
+                clusters = settings.clusters if run == 0 and model in pictured else 0
+                own = {"data": data, "model": model, "seed": seed, "clusters": clusters}
+                wanted = subset(ConvnetGradients, settings, **own)
+                calls.append(measure.of(wanted, f"{data}, {model}, run {run}"))
+    return calls
+
+
+def figure(results: Results) -> Any:
+    """Covariances above, relative effective rank and normalised norm by depth below, as in the paper."""
+    from skiplab.studies.balduzzi2017.figure_5.plot import draw
+
+    return draw(results)
+
+
+STUDY = Study(
+    id="balduzzi2017/figure-5",
+    words=__file__,
+    settings=scales(
+        Settings,
+        quick={"runs": 10, "gradients": ("loss",), "images": 5000, "side": 16},
+        smoke={
+            "data": ("digits",),
+            "runs": 2,
+            "depths": (2, 4),
+            "gradients": ("loss",),
+            "filters": 4,
+            "samples": 24,
+            "clusters": 3,
+            "images": 60,
+        },
+    ),
+    stages=(stage,),
+    figure=figure,
+    claims=(
+        Claim(
+            "rank-grows-faster-without-skips",
+            "The relative effective rank of gradients grows faster with depth without skip connections.",
+            evidence=rank_grows,
+            kind=Greater(),
+            unit="relative effective rank",
+        ),
+        Claim(
+            "smaller-beta-slows-growth",
+            "In residual networks a smaller β slows the growth of the effective rank.",
+            evidence=faster("relative_rank", larger_and_smaller),
+            kind=Greater(),
+            unit="relative effective rank",
+        ),
+        Claim(
+            "norm-decays-faster-without-skips",
+            "The normalised norm of the mean gradient decays faster with depth without skip connections.",
+            evidence=faster("mean_norm", with_and_without),
+            kind=Greater(),
+            unit="fall of log norm",
+        ),
+    ),
+    cost={"quick": 50, "paper": 120},
+    paper_device="one H200",
+    in_tour=False,
+)

@@ -1,0 +1,148 @@
+"""Input gradients of figure 5's convolutional networks at initialisation (section 4).
+
+A trial measures one model's networks of all depths, drawn from one seed, on minibatches of their own. Its table is
+long: one row per depth, minibatch and quantity, and half of every covariance that the figure shows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction import Bench, trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch import nn
+
+    from skiplab.data import TensorSet
+    from skiplab.measurements.gradient_shattering import GradientShattering
+
+PLAIN = "plain"
+
+
+@dataclass(frozen=True)
+class ConvnetGradients:
+    """Settings of one trial: one model's networks of all depths, drawn from a seed, on their minibatches.
+
+    ``clusters`` > 0 asks for the pictures too: covariances of the shallowest and the deepest network's gradients.
+    """
+
+    data: str
+    model: str
+    seed: int
+    depths: tuple[int, ...]
+    gradients: tuple[str, ...]
+    filters: int
+    samples: int
+    minibatches: int
+    images: int | None = None
+    side: int | None = None
+    clusters: int = 0
+
+
+@trial("balduzzi2017/convnet-gradients", version=1)
+def measure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
+    """Effective rank and normalised mean norm of input gradients at initialisation, by depth and minibatch."""
+    import pandas as pd
+
+    from skiplab.studies.balduzzi2017.images import samples_of
+
+    images = samples_of(settings.data, "train", settings.images, settings.side, bench.device)
+    white = rank_of_noise(settings.samples, images.inputs[0].numel())
+    # The shallowest first: the order of the pictures is by its gradients.
+    depths = sorted(set(settings.depths))
+    networks = {depth: build(settings, images, depth).to(bench.device) for depth in depths}
+    rows: list[dict[str, Any]] = []
+    order: Sequence[int] = ()
+    for number, (depth, network) in enumerate(networks.items()):
+        for minibatch, batch in enumerate(minibatches(settings, images)):
+            for kind in settings.gradients:
+                found = gradients(network, batch, kind)
+                place = {"depth": depth, "minibatch": minibatch, "gradient": kind, "row": 0, "column": 0}
+                rank = float(found.effective_rank[0]) / white
+                rows.append({**place, "quantity": "relative_rank", "value": rank})
+                rows.append({**place, "quantity": "mean_norm", "value": float(found.mean_norm[0])})
+                if minibatch or kind != settings.gradients[0] or not settings.clusters:
+                    continue
+                if number == 0:
+                    order = clustered(found.gradients[0], settings.clusters, settings.seed)
+                if depth in (depths[0], depths[-1]):
+                    rows.extend(
+                        {**place, "quantity": "covariance", "row": row, "column": column, "value": value}
+                        for row, column, value in lower_triangle(found, order)
+                    )
+        bench.tell((number + 1) / len(networks), f"{depth} layers")
+    frame = pd.DataFrame(rows).assign(data=settings.data, model=settings.model, seed=settings.seed)
+    whole = dict.fromkeys(("depth", "minibatch", "row", "column"), "int16")
+    frame = frame.astype(whole | {"value": "float32"})
+    return frame.astype(dict.fromkeys(("data", "model", "gradient", "quantity"), "category"))
+
+
+@functools.cache
+def rank_of_noise(samples: int, columns: int) -> float:
+    """The mean effective rank of white matrices, the same yardstick for all networks."""
+    from skiplab.measurements.gradient_shattering import white_effective_rank
+    from skiplab.randomness import torch_generator
+
+    return white_effective_rank(samples, columns, torch_generator("white"), draws=20)[0]
+
+
+def build(settings: ConvnetGradients, images: TensorSet, depth: int) -> nn.Module:
+    """Draw a network from its seed and depth alone: with and without skips the weights are the same."""
+    from skiplab.architectures.shattering_convnets import ShatteringConvNet
+    from skiplab.randomness import torch_generator
+
+    skip = settings.model != PLAIN
+    return ShatteringConvNet(
+        depth,
+        generator=torch_generator(settings.seed, "network", depth),
+        skip=skip,
+        beta=float(settings.model.removeprefix("resnet-")) if skip else 1.0,
+        filters=settings.filters,
+        channels=images.inputs.shape[1],
+        outputs=images.classes,
+    )
+
+
+def minibatches(settings: ConvnetGradients, images: TensorSet) -> Iterator[tuple[Any, Any]]:
+    """The run's own minibatches of distinct images, the same for all its networks."""
+    import torch
+
+    from skiplab.randomness import torch_generator
+
+    for number in range(settings.minibatches):
+        draw = torch_generator(settings.seed, "minibatch", number)
+        chosen = torch.randperm(len(images), generator=draw)[: settings.samples].to(images.labels.device)
+        yield images.inputs[chosen], images.labels[chosen]
+
+
+def gradients(network: nn.Module, batch: tuple[Any, Any], kind: str) -> GradientShattering:
+    """Gradients in each image of its own loss, or of its summed outputs; BN holds this batch's statistics."""
+    import torch.nn.functional as F
+
+    from skiplab.measurements.gradient_shattering import gradient_shattering
+
+    criterion = F.cross_entropy if kind == "loss" else None
+    return gradient_shattering(network, batch, outputs=kind, statistics="batch", criterion=criterion)
+
+
+def clustered(rows: Any, clusters: int, seed: int) -> list[int]:
+    """Put samples of like gradients side by side: k-means, then by cluster, and by number within one."""
+    from sklearn.cluster import KMeans
+
+    from skiplab.randomness import derive
+
+    state = derive(seed, "k-means") % 2**32
+    labels = KMeans(clusters, n_init=10, random_state=state).fit_predict(rows.double().cpu().numpy())
+    return sorted(range(len(labels)), key=lambda index: (labels[index], index))
+
+
+def lower_triangle(found: GradientShattering, order: Sequence[int]) -> Iterator[tuple[int, int, float]]:
+    """Entries of the covariance in the new order, to be drawn: half of a symmetric matrix, and two decimals."""
+    matrix = found.covariance[0].cpu().numpy()[order][:, order].round(2)
+    return (
+        (row, column, float(matrix[row, column])) for row in range(len(matrix)) for column in range(row + 1)
+    )

@@ -1,0 +1,176 @@
+"""Theories of a pair of gradients beside what was measured: their moments against depth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from skiplab.figures.curves import mean_interval
+from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.studies.balduzzi2017.palette import network_colour
+from skiplab.studies.balduzzi2017.theorems import models
+from skiplab.studies.balduzzi2017.theorems.evidence import depths_of, sample
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skiplab.studies.balduzzi2017.theorems.study import Settings
+
+# (quantity, kind) → (L, values), and (quantity, law) → (L, samples over runs).
+Curves = Mapping[tuple[str, str], tuple[Sequence[int], Sequence[float]]]
+Points = Mapping[tuple[str, str], tuple[Sequence[int], Sequence[Sequence[float]]]]
+
+INK, GREY = "#222222", "#8A8A8A"
+COLOURS = {
+    "plain": network_colour(None),
+    "resnet": network_colour(1.0),
+    "β = 1": network_colour(1.0),
+    "β = .1": network_colour(0.1),
+    "highway": "#882255",
+}
+NAMES = {"plain": "feedforward"}  # as the other figures of balduzzi2017 have it
+LINES = {"exact": "-", "printed": "--", "corrected": ":"}
+TITLES = ("feedforward and resnet", "resnet with BN", "highway")
+LOWEST = 1e-4  # correlations below are noise in any affordable Monte Carlo
+PANELS = (
+    (models.PLAIN, models.RESIDUAL),
+    (models.NORMALISED, models.NORMALISED_TENTH),
+    (models.HIGHWAY,),
+)
+LABELS = {
+    "plain": "plain",
+    "residual": "resnet",
+    "batch norm 1": "β = 1",
+    "batch norm .1": "β = .1",
+    "highway": "highway",
+}
+QUANTITIES = ("variance", "correlation")
+DEEPEST = 100
+
+
+def draw(frame: pd.DataFrame, settings: Settings) -> Any:
+    """Hand curves and points of every panel to the figure."""
+    curves = {LABELS[model.name]: _curves(model, settings.batch) for group in PANELS for model in group}
+    points = {LABELS[model.name]: _points(frame, model) for group in PANELS for model in group}
+    groups = [[LABELS[model.name] for model in group] for group in PANELS]
+    return theorem_panels(groups, curves, points)
+
+
+def _curves(model: models.Model, batch: int) -> Curves:
+    """(quantity, kind) → (L, values); kinds are exact, printed and corrected."""
+    found = {}
+    depths = range(2, DEEPEST + 1)
+    for quantity in QUANTITIES:
+        for kind in ("exact", "printed", "corrected"):
+            values = []
+            for L in depths:
+                if kind == "printed":
+                    variance, correlation = models.printed(model, L)
+                else:
+                    chosen = models.theory(model, L) if kind == "exact" else models.corrected(model, L, batch)
+                    variance, correlation = chosen.variance, chosen.correlation
+                values.append(variance if quantity == "variance" else correlation)
+            found[quantity, kind] = (list(depths), values)
+    return found
+
+
+def _points(frame: pd.DataFrame, model: models.Model) -> Points:
+    """(quantity, law) → (L, samples over runs)."""
+    return {
+        (quantity, law): (
+            depths_of(frame, law, model),
+            [sample(frame, law, model, L, quantity) for L in depths_of(frame, law, model)],
+        )
+        for quantity in QUANTITIES
+        for law in ("gates", "nets")
+    }
+
+
+def theorem_panels(
+    groups: Sequence[Sequence[str]], curves: Mapping[str, Curves], points: Mapping[str, Points]
+) -> Figure:
+    """Draw a column a group of models: the variance above, the correlation below."""
+    figure, axes = new_figure(3, rows=2, width=PAGE_WIDTH, height=5.0, sharex=True)
+    for column, group in enumerate(groups):
+        for row, quantity in enumerate(("variance", "correlation")):
+            ax = axes[row, column]
+            for name in group:
+                _model(ax, quantity, curves[name], points[name], COLOURS[name])
+            ax.set_xscale("log")
+            ax.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"])
+            ax.minorticks_off()
+            ax.set_xlim(1.8, 112)
+        axes[0, column].set_title(TITLES[column])
+        axes[1, column].set_xlabel("depth $L$")
+        handles = [Line2D([], [], color=COLOURS[name]) for name in group]
+        axes[0, column].legend(handles, [NAMES.get(name, name) for name in group], loc="upper left")
+    axes[0, 0].set(yscale="log", ylabel=r"second moment $E[\nabla_i^2]$", ylim=(1e-2, 1e32))
+    axes[0, 1].set(yscale="log", ylim=(0.7, 1500))
+    axes[0, 2].set(ylim=(0.85, 1.15))
+    axes[1, 0].set(yscale="log", ylabel=r"correlation $R(i, j)$", ylim=(LOWEST, 1.3))
+    axes[1, 1].set(yscale="log", ylim=(0.03, 1.6))
+    axes[1, 1].set_yticks([0.05, 0.1, 0.2, 0.5, 1], [".05", ".1", ".2", ".5", "1"])
+    axes[1, 2].set(ylim=(0.5, 0.8))
+    axes[1, 2].set_yticks([0.5, 0.6, 0.7, 0.8], [".5", ".6", ".7", ".8"])
+    axes[1, 2].axhline(np.exp(-0.5), color=GREY, linewidth=0.7)
+    axes[1, 2].text(100, np.exp(-0.5) - 0.004, "$e^{-1/2}$", fontsize=7.5, color=INK, ha="right", va="top")
+    _key(axes[1, 2])
+    for ax, letter in zip(axes.flat, "abcdef", strict=True):
+        panel_letter(ax, letter)
+    return figure
+
+
+def _model(ax: Axes, quantity: str, curves: Curves, points: Points, colour: str) -> None:
+    for kind, style in LINES.items():
+        depths, values = curves[quantity, kind]
+        exact = curves[quantity, "exact"][1]
+        # A printed curve that is the exact one would only hide it.
+        if kind == "exact" or not np.allclose(values, exact):
+            ax.plot(
+                depths, values, style, color=colour, linewidth=1.1, alpha=1 if kind != "printed" else 0.75
+            )
+    for law, marker, fill, shift in (("gates", "o", colour, 0.97), ("nets", "s", "white", 1.03)):
+        depths, samples = points[quantity, law]
+        for depth, each in zip(depths, samples, strict=True):
+            mean, low, high = (float(number) for number in mean_interval(np.asarray(each)))
+            if low <= 0:
+                continue  # not to be told from 0, which has no place on a logarithmic axis
+            bar = [[mean - low], [high - mean]]
+            ax.errorbar(
+                depth * shift,
+                mean,
+                bar,
+                fmt=marker,
+                color=colour,
+                markersize=4,
+                markerfacecolor=fill,
+                markeredgewidth=0.9,
+                elinewidth=0.9,
+                capsize=1.8,
+                zorder=3,
+            )
+
+
+def _key(ax: Axes) -> None:
+    handles = [
+        Line2D([], [], color=INK, linestyle="-", label="exact theory"),
+        Line2D([], [], color=INK, linestyle="--", label="as printed"),
+        Line2D([], [], color=INK, linestyle=":", label="corrected for real nets"),
+        Line2D([], [], color=INK, marker="o", markersize=4, linestyle="", label="independent gates"),
+        Line2D(
+            [],
+            [],
+            color=INK,
+            marker="s",
+            markersize=4,
+            markerfacecolor="white",
+            linestyle="",
+            label="real nets",
+        ),
+    ]
+    ax.legend(handles=handles, loc="upper right", fontsize=6.8)

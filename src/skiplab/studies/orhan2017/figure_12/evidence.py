@@ -1,0 +1,47 @@
+"""What figure 12's claims are judged by, where a comparison of two kinds is not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from skiplab.experiments.gains import PLAIN, accuracies
+from skiplab.reproduction import Evidence, Results
+from skiplab.studies.orhan2017.figure_12.profiles import (
+    CONSTANT,
+    DECREASING,
+    INCREASING,
+    KINDS,
+    PROFILES,
+    in_words,
+)
+from skiplab.studies.orhan2017.figure_12.trials import constant_or_start
+from skiplab.studies.orhan2017.rescaled_networks import after
+
+
+def against_strongest(results: Results) -> Iterator[Evidence]:
+    """Decreasing profiles against whichever other kind has the best mean."""
+    others = (CONSTANT, PLAIN, INCREASING)
+    for condition, headline, groups in PROFILES.conditions(results, [DECREASING, *others]):
+        own, *rest = [accuracies(rows) for rows in groups]
+        if not all(len(sample) for sample in (own, *rest)):  # no runs were asked for at this gain
+            yield Evidence(condition, [own, rest[0]], headline=headline)
+            continue
+        place = max(range(len(rest)), key=lambda index: rest[index].mean())
+        detail = f"{in_words(groups[0])} against {others[place].name}, {in_words(groups[1 + place])}"
+        yield Evidence(condition, [own, rest[place]], headline=headline, detail=detail)
+
+
+def whole(results: Results) -> Iterator[Evidence]:
+    """How much the outputs change if constant biases are rescaled with the trained ones."""
+    for kind in KINDS:
+        for condition, headline, (rows,) in PROFILES.conditions(results, [kind]):
+            changes = after(rows, "whole_rescaling_change")
+            yield Evidence(f"{kind.name}, {condition}", [changes], headline=headline)
+
+
+def starts(results: Results) -> Iterator[Evidence]:
+    """Differences between a constant profile and biases that start at it."""
+    rows = results.rows(constant_or_start, quantity="difference")
+    size = f"{results.settings.depth} layers of {results.settings.width}"
+    condition = f"{size}, {in_words(rows)}, {rows['epoch'].max()} steps"
+    yield Evidence(condition, [rows["value"].tolist()])

@@ -1,0 +1,72 @@
+"""How figure 12 is laid out: profiles, symmetry and accuracy as in the paper, and below what else was run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+from skiplab.figures.colours import colour_of, label_of
+from skiplab.figures.curves import final_dots, heatmap, learning_curves
+from skiplab.figures.style import new_figure, panel_letter
+from skiplab.reproduction import Results
+from skiplab.reproduction.results import matching
+from skiplab.studies.orhan2017.figure_12.profiles import KINDS, PROFILES, searched
+from skiplab.studies.orhan2017.rescaled_networks import ratios
+
+SHOWN = {kind.name: kind for kind in KINDS}
+
+
+def panels(results: Results) -> Any:
+    """Draw the six panels; the first data set is the paper's."""
+    settings = results.settings
+    data = settings.data[0]
+    figure, axes = new_figure(columns=3, rows=2, width=8.4, height=6.0)
+    (lines, symmetry, curves), (grid, gains, by_gain) = axes
+    _profiles(lines, results, data)
+    final_dots(symmetry, list(SHOWN), [ratios(PROFILES.at(results, data, kind)) for kind in KINDS])
+    symmetry.axhline(1, color="#999999", linewidth=0.8, zorder=0)
+    symmetry.set(ylabel="accuracy ratio after rescaling", title="rescaling symmetry")
+    runs = {name: best_curves(results, data, kind, PROFILES) for name, kind in SHOWN.items()}
+    learning_curves(curves, range(1, settings.epochs + 1), runs)
+    curves.set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
+    _grid(grid, results, data)
+    gains_panel(gains, results, data, SHOWN, PROFILES)
+    gains.set(ylabel="training accuracy, last epoch", title="every gain")
+    gains_panel(by_gain, results, data, SHOWN, PROFILES, quantity=ratios, dots=False)
+    by_gain.axhline(1, color="#999999", linewidth=0.8, zorder=0)
+    by_gain.set(ylabel="accuracy ratio after rescaling", title="every gain")
+    for letter, ax in zip("abcdef", axes.flat, strict=True):
+        panel_letter(ax, letter)
+    return figure
+
+
+def _profiles(ax: Any, results: Results, data: str) -> None:
+    """All lines in grey, rising ones dotted, and each kind's best in its colour."""
+    layers = np.arange(1, results.settings.depth + 1)
+    for slope, offset in results.settings.profiles:
+        style = ":" if slope > 0 else "-"
+        ax.plot(layers, slope * layers + offset, color="#C8C8C8", linewidth=0.7, linestyle=style)
+    for name, kind in SHOWN.items():
+        line = PROFILES.best_profile(results, data, kind, PROFILES.best_gain(results, data, kind))
+        biases = line["slope"] * layers + line["offset"]
+        ax.plot(layers, biases, color=colour_of(name), label=label_of(name))
+    ax.set(xlabel="hidden layer l", ylabel="constant bias a·l + b", title="profiles")
+
+
+def _grid(ax: Any, results: Results, data: str) -> None:
+    """Mean accuracy of the search at the gain of its best profile, in per cent."""
+    means = searched(results, data)
+    gain = float(means.loc[means["value"].idxmax(), "gain"])
+    wide = matching(means, gain=gain).pivot(index="slope", columns="offset", values="value")
+    wide = wide.sort_index(ascending=False)
+    heatmap(
+        ax,
+        100 * wide.to_numpy(dtype=float),
+        list(wide.index),
+        list(wide.columns),
+        row_label="slope a",
+        column_label="offset b",
+        value_label=f"accuracy in %, search, gain {gain:.3g}",
+    )

@@ -1,0 +1,52 @@
+"""What all tests share: one thread each for torch, and every study's smoke run, made once per session."""
+
+from __future__ import annotations
+
+import os
+
+# Before torch is imported: two test processes on two cores would otherwise fight over them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from skiplab.reproduction.store import StudyRun
+    from skiplab.reproduction.study import Study
+
+SmokeRun = Callable[["Study"], "StudyRun"]
+
+
+@pytest.fixture
+def fresh_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is published and no image set is here but digits."""
+    monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", tmp_path / "published")
+    monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path / "no sets"))
+
+
+@pytest.fixture(scope="session")
+def _smoke_runs() -> dict[str, StudyRun]:
+    return {}
+
+
+@pytest.fixture
+def smoke_run(
+    fresh_machine: None, _smoke_runs: dict[str, StudyRun], tmp_path_factory: pytest.TempPathFactory
+) -> SmokeRun:
+    """A study's smoke run on a fresh machine: trained when first asked for, then the same for all tests."""
+    from skiplab.reproduction.runner import Options, run_study
+    from skiplab.reproduction.store import Store
+
+    # One store for all, so that trials which several studies name run once.
+    root = tmp_path_factory.getbasetemp() / "smoke"
+
+    def run(study: Study) -> StudyRun:
+        if study.id not in _smoke_runs:
+            found = run_study(study, Store(root), scale="smoke", options=Options(executor="serial"))
+            _smoke_runs[study.id] = found
+        return _smoke_runs[study.id]
+
+    return run
