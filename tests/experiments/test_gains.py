@@ -22,27 +22,6 @@ def test_a_search_trains_every_point_of_its_grid_on_search_seeds() -> None:
     assert list(zip(gains.gains, gains.seeds, strict=True)) == [
         (gain, seed) for gain in (0.3, 1.0) for seed in (500, 501, 502)
     ]
-    grid = searches.bias_search(settings, (0.0, 0.1), (0.01, 1.0), "digits").settings
-    points = list(zip(grid.gains, grid.sigmas, grid.strengths, grid.seeds, strict=True))
-    assert len(points) == len(set(points)) == 2 * 2 * 2 * 3
-    assert min(grid.seeds) == 500
-
-
-def test_the_best_bias_is_taken_by_its_mean_at_one_gain(trained: Make) -> None:
-    table = pd.concat(
-        [
-            trained("bias-symm-break", 500, [0.9, 0.2], gain=0.3, sigma=0.1, strength=0.01),
-            trained("bias-symm-break", 501, [0.9, 0.4], gain=0.3, sigma=0.1, strength=0.01),
-            # Better on one seed only, and only before the last epoch.
-            trained("bias-symm-break", 500, [0.1, 0.5], gain=0.3, sigma=0.3, strength=0.01),
-            trained("bias-symm-break", 501, [1.0, 0.0], gain=0.3, sigma=0.3, strength=0.01),
-            trained("bias-symm-break", 500, [0.8, 0.8], gain=0.3, sigma=0.0, strength=0.1),
-            trained("bias-symm-break", 500, [0.9, 0.9], gain=1.0, sigma=1.0, strength=1.0),
-        ]
-    )
-    assert searches.best_bias(table, "digits", 0.3) == (0.1, 0.01)
-    assert searches.best_bias(table, "digits", 0.3, l2=True) == (0.0, 0.1)
-    assert searches.best_bias(table, "digits", 1.0) == (1.0, 1.0)
 
 
 def test_deciding_seeds_take_no_part_in_choosing_a_gain(trained: Make) -> None:

@@ -27,26 +27,6 @@ def gain_search(settings: GainSettings, model: str, data: str, skip: str = "iden
     return networks.call(settings.search, data, model, members, skip=skip, what="search")
 
 
-def bias_search(
-    settings: GainSettings, sigmas: Sequence[float], strengths: Sequence[float], data: str
-) -> Call:
-    """Name the trial that searches σ × λ × gain for BiasSymmBreak; σ = 0 is BiasL2Reg's search."""
-    seeds = networks.search_seeds(settings.seed, settings.search_runs)
-    grid = product(settings.gains, sigmas, strengths, seeds)
-    members = [Member(seed, gain, sigma, strength) for gain, sigma, strength, seed in grid]
-    return networks.call(settings.search, data, "bias-symm-break", members, what="search")
-
-
-def best_bias(search: pd.DataFrame, data: str, gain: float, *, l2: bool = False) -> tuple[float, float]:
-    """The (σ, λ) with the best mean accuracy in the search at one gain; σ = 0 alone for BiasL2Reg."""
-    last = networks.last_accuracy(search)
-    last = last[(last["model"] == "bias-symm-break") & (last["data"] == data) & (last["gain"] == gain)]
-    last = last[(last["sigma"] == 0) == l2]
-    means = last.groupby(["sigma", "strength"], as_index=False)["value"].mean()
-    best = means.loc[means["value"].idxmax()]
-    return float(best["sigma"]), float(best["strength"])
-
-
 def best_gain(table: pd.DataFrame, data: str, model: str, skip: str = "identity") -> float:
     """The gain with the best mean accuracy of a model on the search seeds."""
     found = table[networks.is_search(table["seed"]) & (table["data"] == data) & (table["skip"] == skip)]
