@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from skiplab.experiments.gains import Found
-from skiplab.reproduction import Claim, Evidence, Greater, Results
+from skiplab.reproduction import Claim, Evidence, Found, Greater, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.accuracy_trials import WIDE, small
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from skiplab.experiments.best_and_worst import BestAndWorst, best_and_worst
-from skiplab.experiments.gains import PLAIN, Found
+from skiplab.experiments.gains import PLAIN
 from skiplab.experiments.narrow_networks import NARROW, values
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.orhan2018.figure_s2.trials import gains
 
 
