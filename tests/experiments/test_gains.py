@@ -1,96 +1,121 @@
-"""Choosing gains, σ and λ on separate seeds, and the samples that claims compare."""
+"""Choosing gains on separate seeds, the samples that claims compare, and the trials that are named."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from skiplab.experiments import old_gains as searches
-from skiplab.experiments.networks import GainSettings
+from skiplab.experiments import networks
+from skiplab.experiments.gains import (
+    PLAIN,
+    RESIDUAL,
+    WIDE,
+    GainExperiment,
+    Gains,
+    Model,
+    accuracies,
+    against_strongest,
+    against_weakest,
+    compare,
+    gain_search,
+    log_decay,
+    of_one,
+)
+from skiplab.experiments.networks import GainSettings, Networks, Training
+from skiplab.reproduction.claim import Evidence
+from skiplab.reproduction.results import Part, Results
 
-Make = Callable[..., pd.DataFrame]
-SETTINGS = GainSettings(data=("digits",), gains=(0.3, 1.0), runs=2)
+SETTINGS = GainSettings(data=("digits",), gains=(0.3, 1.0), runs=2, search_runs=3)
 
 
-def test_a_search_trains_every_point_of_its_grid_on_search_seeds() -> None:
-    settings = dataclasses.replace(SETTINGS, search_runs=3)
-    gains = searches.gain_search(settings, "plain", "digits").settings
-    assert list(zip(gains.gains, gains.seeds, strict=True)) == [
+def made(
+    model: str | Model, seed: int, accuracy: Sequence[float], gain: float = 1.0, sigma: float = 0.0
+) -> Part:
+    """One network; its seed says whether it searches or decides."""
+    name, skip = (model, "identity") if isinstance(model, str) else model
+    settings = Networks(
+        "digits", name, (seed,), (gain,), Training(), skip=skip, sigmas=(sigma,), strengths=(0.1,)
+    )
+    rows = [
+        {"member": 0, "epoch": epoch, "quantity": "accuracy", "layer": 0, "value": value}
+        for epoch, value in enumerate(accuracy, 1)
+    ]
+    return Part("", "search" if seed >= 500 else "decide", networks.table(settings, rows, [False]))
+
+
+def with_norms(seed: int, norms: Iterable[Sequence[float]]) -> pd.DataFrame:
+    """The table of one network's gradient norms, by epoch and layer."""
+    rows: list[dict[str, Any]] = [
+        {"member": 0, "epoch": epoch, "quantity": "gradient_norm", "layer": layer, "value": value}
+        for epoch, values in enumerate(norms)
+        for layer, value in enumerate(values, 1)
+    ]
+    return networks.table(Networks("digits", "plain", (seed,), (1.0,), Training()), rows, [False])
+
+
+# Choosing ------------------------------------------------------------------------------------------------
+
+
+def test_a_search_trains_every_gain_on_search_seeds() -> None:
+    call = gain_search(SETTINGS, "digits", PLAIN)
+    assert list(zip(call.settings.gains, call.settings.seeds, strict=True)) == [
         (gain, seed) for gain in (0.3, 1.0) for seed in (500, 501, 502)
     ]
-    grid = searches.bias_search(settings, (0.0, 0.1), (0.01, 1.0), "digits").settings
-    points = list(zip(grid.gains, grid.sigmas, grid.strengths, grid.seeds, strict=True))
-    assert len(points) == len(set(points)) == 2 * 2 * 2 * 3
-    assert min(grid.seeds) == 500
+    assert call.stage == "search"
 
 
-def test_the_best_bias_is_taken_by_its_mean_at_one_gain(trained: Make) -> None:
-    table = pd.concat(
+def test_deciding_runs_take_no_part_in_choosing_a_gain() -> None:
+    folded = Model("residual", "folded-1")
+    results = Results(
+        SETTINGS,
         [
-            trained("bias-symm-break", 500, [0.9, 0.2], gain=0.3, sigma=0.1, strength=0.01),
-            trained("bias-symm-break", 501, [0.9, 0.4], gain=0.3, sigma=0.1, strength=0.01),
-            # Better on one seed only, and only before the last epoch.
-            trained("bias-symm-break", 500, [0.1, 0.5], gain=0.3, sigma=0.3, strength=0.01),
-            trained("bias-symm-break", 501, [1.0, 0.0], gain=0.3, sigma=0.3, strength=0.01),
-            trained("bias-symm-break", 500, [0.8, 0.8], gain=0.3, sigma=0.0, strength=0.1),
-            trained("bias-symm-break", 500, [0.9, 0.9], gain=1.0, sigma=1.0, strength=1.0),
-        ]
+            made("plain", 500, [0.5], gain=0.3),
+            made("plain", 500, [0.4], gain=1.0),
+            made("plain", 0, [0.1], gain=0.3),
+            made("plain", 0, [0.9], gain=1.0),
+            made(folded, 500, [0.9], gain=1.0),
+            made(folded, 500, [0.8], gain=0.3),
+        ],
     )
-    assert searches.best_bias(table, "digits", 0.3) == (0.1, 0.01)
-    assert searches.best_bias(table, "digits", 0.3, l2=True) == (0.0, 0.1)
-    assert searches.best_bias(table, "digits", 1.0) == (1.0, 1.0)
+    assert WIDE.best_gain(results, "digits", PLAIN) == 0.3
+    assert WIDE.best_gain(results, "digits", folded) == 1.0
 
 
-def test_deciding_seeds_take_no_part_in_choosing_a_gain(trained: Make) -> None:
-    table = pd.concat(
-        [
-            trained("plain", 500, [0.5], gain=0.3),
-            trained("plain", 500, [0.4], gain=1.0),
-            trained("plain", 0, [0.1], gain=0.3),
-            trained("plain", 0, [0.9], gain=1.0),
-            trained("residual", 500, [0.9], gain=1.0, skip="folded-1"),
-            trained("residual", 500, [0.8], gain=0.3, skip="folded-1"),
-        ]
-    )
-    assert searches.best_gain(table, "digits", "plain") == 0.3
-    assert searches.best_gain(table, "digits", "residual", "folded-1") == 1.0
+def test_regularised_models_share_a_search() -> None:
+    found = {(0.3, 0.0): 0.9, (1.0, 0.0): 0.2, (0.3, 0.5): 0.3, (1.0, 0.5): 0.6}
+    parts = [
+        made("bias-symm-break", 500, [value], gain, sigma=sigma) for (gain, sigma), value in found.items()
+    ]
+    results = Results(SETTINGS, parts)
+    assert WIDE.best_gain(results, "digits", Model("bias-l2-reg")) == 0.3
+    assert WIDE.best_gain(results, "digits", Model("bias-symm-break")) == 1.0
 
 
-def test_regularised_models_share_a_search(trained: Make) -> None:
-    table = pd.concat(
-        [
-            trained("bias-symm-break", 500, [0.9], gain=0.3, sigma=0.0, strength=0.1),
-            trained("bias-symm-break", 500, [0.2], gain=1.0, sigma=0.0, strength=0.1),
-            trained("bias-symm-break", 500, [0.3], gain=0.3, sigma=0.5, strength=0.1),
-            trained("bias-symm-break", 500, [0.6], gain=1.0, sigma=0.5, strength=0.1),
-        ]
-    )
-    assert searches.best_gain(table, "digits", "bias-l2-reg") == 0.3
-    assert searches.best_gain(table, "digits", "bias-symm-break") == 1.0
+# Comparing -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def two_models(trained: Make) -> pd.DataFrame:
+def two_models() -> Results:
     """Plain nets are best at gain 1, residual ones at .3."""
-    accuracy = {
-        ("plain", 0.3): 0.2,
-        ("plain", 1.0): 0.6,
-        ("residual", 0.3): 0.8,
-        ("residual", 1.0): 0.4,
-    }
-    return pd.concat(
-        trained(model, seed, [value - 0.1, value + seed / 10000], gain=gain)
+    accuracy = {("plain", 0.3): 0.2, ("plain", 1.0): 0.6, ("residual", 0.3): 0.8, ("residual", 1.0): 0.4}
+    parts = [
+        made(model, seed, [value - 0.1, value + seed / 10000], gain)
         for (model, gain), value in accuracy.items()
         for seed in (1, 0, 500)
-    )
+    ]
+    return Results(SETTINGS, parts)
 
 
-def test_comparisons_have_a_headline_at_best_gains_and_rows_at_each(two_models: pd.DataFrame) -> None:
-    rows = searches.compare(two_models, SETTINGS, ("residual", "identity"), ("plain", "identity"))
+def rows_of(found: Any, results: Results) -> list[Evidence]:
+    return list(found(results))
+
+
+def test_comparisons_have_a_headline_at_best_gains_and_rows_at_each() -> None:
+    rows = rows_of(compare(RESIDUAL, PLAIN), two_models())
     assert [(row.condition, row.headline) for row in rows] == [
         ("digits, best gains (0.3/1)", True),
         ("digits, gain 0.3", False),
@@ -105,38 +130,86 @@ def test_comparisons_have_a_headline_at_best_gains_and_rows_at_each(two_models: 
         np.testing.assert_allclose(row.samples, samples, atol=1e-6)
 
 
-def test_evidence_about_one_model(two_models: pd.DataFrame) -> None:
-    rows = searches.of_one(two_models, SETTINGS, ("plain", "identity"), searches.accuracies)
+def test_evidence_about_one_model() -> None:
+    rows = rows_of(of_one(PLAIN, accuracies), two_models())
     assert [len(row.samples) for row in rows] == [1, 1, 1]
     np.testing.assert_allclose(rows[0].samples[0], [0.6, 0.6001], atol=1e-6)
 
 
-def test_decay_is_the_fall_along_the_fitted_line(trained: Make) -> None:
+def test_the_strongest_and_the_weakest_rival_are_found_anew_in_every_condition() -> None:
+    third = Model("hyper-residual")
+    parts = [
+        made(third.name, seed, [value], gain)
+        for gain, value in ((0.3, 0.1), (1.0, 0.7))
+        for seed in (0, 1, 500)
+    ]
+    results, models = two_models().and_then(parts), (PLAIN, RESIDUAL, third)
+    strongest = rows_of(against_strongest(PLAIN, models), results)
+    assert [row.detail for row in strongest] == [
+        "against residual",
+        "against residual",
+        "against hyper-residual",
+    ]
+    weakest = rows_of(against_weakest(PLAIN, models), results)
+    assert [row.detail for row in weakest] == [
+        "against hyper-residual",
+        "against hyper-residual",
+        "against residual",
+    ]
+    np.testing.assert_allclose(weakest[0].samples, [[0.7, 0.7], [0.6, 0.6001]], atol=1e-6)
+
+
+def test_gains_without_runs_of_all_models_are_passed_over_where_runs_are_sparse() -> None:
+    whole = two_models()
+    fewer = Results(SETTINGS, [part for part in whole.parts if not _decides_plain_at_one(part)])
+    sparse = Gains(sparse=True)
+    conditions = [each.words for each in sparse.conditions(fewer, [RESIDUAL, PLAIN])]
+    assert conditions == ["digits, best gains (0.3/1)", "digits, gain 0.3"]
+    assert len(list(WIDE.conditions(whole, [RESIDUAL, PLAIN]))) == 3
+
+
+def _decides_plain_at_one(part: Part) -> bool:
+    first = part.table.iloc[0]
+    return part.stage == "decide" and (first["model"], first["gain"]) == ("plain", 1.0)
+
+
+# Quantities ----------------------------------------------------------------------------------------------
+
+
+def test_decay_is_the_fall_along_the_fitted_line() -> None:
     # Norms grow by a factor e a layer from the input up: over 5 layers ln(top) − ln(bottom) is 4.
-    vanishing = [np.exp(np.arange(5.0)), np.exp(np.arange(5.0)) * 7]
-    flat = [[2.0] * 5, [3.0] * 5]
-    mixed = [np.exp(np.arange(5.0)), [1.0] * 5]
+    growing = np.exp(np.arange(5.0))
     rows = pd.concat(
         [
-            trained("plain", 2, [0.5], norms=mixed),
-            trained("plain", 0, [0.5], norms=vanishing),
-            trained("plain", 1, [0.5], norms=flat),
+            with_norms(2, [growing, [1.0] * 5]),
+            with_norms(0, [growing, growing * 7]),
+            with_norms(1, [[2.0] * 5, [3.0] * 5]),
         ]
     )
-    np.testing.assert_allclose(searches.log_decay(rows), [4.0, 0.0, 2.0], atol=1e-5)
+    np.testing.assert_allclose(log_decay(rows), [4.0, 0.0, 2.0], atol=1e-5)
 
 
-def test_a_vanished_gradient_counts_and_an_infinite_one_spoils_its_own_run_only(trained: Make) -> None:
-    rows = pd.concat(
-        [
-            trained("plain", 0, [0.5], norms=[[0.0, 0.0, 1.0]]),
-            trained("plain", 1, [0.5], norms=[[1.0, np.inf, 1.0]]),
-            trained("plain", 2, [0.5], norms=[[1.0, np.nan, 1.0]]),
-            trained("plain", 3, [0.5], norms=[[1.0, 1.0, 1.0]]),
-        ]
-    )
-    decay = searches.log_decay(rows)
+def test_a_vanished_gradient_counts_and_an_infinite_one_spoils_its_own_run_only() -> None:
+    norms = ([0.0, 0.0, 1.0], [1.0, np.inf, 1.0], [1.0, np.nan, 1.0], [1.0, 1.0, 1.0])
+    decay = log_decay(pd.concat(with_norms(seed, [values]) for seed, values in enumerate(norms)))
     assert decay[0] > 80
     assert np.isnan(decay[1])
     assert np.isnan(decay[2])
     assert decay[3] == pytest.approx(0.0, abs=1e-12)
+
+
+# Trials --------------------------------------------------------------------------------------------------
+
+
+def test_without_tuning_one_stage_names_searches_and_deciding_runs() -> None:
+    experiment = GainExperiment(PLAIN, RESIDUAL)
+    (stage,) = experiment.stages
+    calls = stage(Results(dataclasses.replace(SETTINGS, norms_at=(0, 2))))
+    assert [(call.settings.model, call.stage) for call in calls] == [
+        (model, stage) for model in ("plain", "residual") for stage in ("decide", "search")
+    ]
+    decide = calls[0].settings
+    assert list(zip(decide.gains, decide.seeds, strict=True)) == [
+        (gain, seed) for gain in (0.3, 1.0) for seed in (0, 1)
+    ]
+    assert (decide.norms_at, calls[1].settings.norms_at) == ((0, 2), ())

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from skiplab.checks import Refused, TimeIsUp
 from skiplab.experiments import building
 from skiplab.experiments import networks as earlier
-from skiplab.experiments.measured_networks import Measured, chosen, joined, train_and_measure
+from skiplab.experiments.measured_networks import Measured, chosen, train_and_measure
 from skiplab.experiments.measuring import _Notebook
 from skiplab.experiments.networks import Member, Training
 from skiplab.files import DamageFound
@@ -190,14 +190,6 @@ def test_bias_targets_have_each_member_its_own_mean() -> None:
     other = dataclasses.replace(named, means=(0.1, 0.25))
     assert earlier.network_id(named, 0) != earlier.network_id(other, 0)
     assert earlier.network_id(named, 1) == earlier.network_id(other, 1)
-
-
-def test_tables_of_the_earlier_papers_trials_are_wide() -> None:
-    plain = earlier.train.function(settings().networks, Bench())
-    narrow = train_and_measure.function(settings(exact=0, units=0, test=False), Bench())
-    frame = joined([plain, narrow])
-    assert frame.groupby("part", observed=True).size().to_dict() == {"narrow": 6, "wide": 6}
-    assert set(joined([plain])["part"]) == {"wide"}
 
 
 def test_epochs_after_the_end_are_refused() -> None:

@@ -227,10 +227,9 @@ class GainExperiment:
         settings, calls = results.settings, []
         free = [model for model in self.models if model not in self.tuned]
         for data in settings.data:
-            # Two models may share a search; it is named twice and run once.
             calls += [tuned.by.search(settings, data) for tuned in self.tuned.values()]
             calls += [gain_search(settings, data, model) for model in free]
-        return calls
+        return list(dict.fromkeys(calls))  # two models may share a search
 
     def decide(self, results: Results) -> list[Call]:
         """Second stage: the runs that decide, at every gain, and the gain searches of models with borrowed tuning."""

@@ -1,8 +1,8 @@
 """Networks trained and measured: Hessian spectra and singularities at chosen epochs (figures 3–8, S1–S3, S6, S7).
 
-The networks are those of the paper's earlier version (orhan2017.networks). A trial trains all members of one model
-together, keeps them at the epochs to be measured, and measures them when training is over, since only then is it
-known which were best and worst. Its table is long: one row a network, epoch, layer and quantity:
+The networks are those of ``networks``. A trial trains all members of one model together, keeps them at the epochs
+to be measured, and measures them when training is over, since only then is it known which were best and worst. Its
+table is long: one row per network, epoch, layer and quantity:
 
 - ``accuracy`` (training, every epoch), ``test_accuracy``;
 - ``degenerate``, ``negative``, ``positive``, ``largest``, ``smallest``: the exact spectrum of the loss Hessian, at
@@ -14,14 +14,12 @@ known which were best and worst. Its table is long: one row a network, epoch, la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
 from skiplab.experiments import networks as earlier
-from skiplab.experiments.networks import GainSettings, Member, Networks, Training
+from skiplab.experiments.networks import GainSettings, Networks, Training
 from skiplab.files import Damaged, set_aside
 from skiplab.reproduction.trial import Bench, Call, trial
 
@@ -198,29 +196,3 @@ def call(settings: Measured, what: str = "", *, stage: str = "") -> Call:
     """Name the trial that trains and measures; its rows are for the networks' part, unless a stage is named."""
     label = earlier.label(settings.networks, what or settings.part)
     return train_and_measure.of(settings, label, stage=stage or settings.part)
-
-
-def narrow_search(settings: CurvatureSettings, data: str, model: str) -> Call:
-    """Name the trial that finds the best gain of a model's narrow networks, which nothing else shares."""
-    seeds = earlier.search_seeds(settings.seed, settings.search_runs)
-    training = replace(settings.narrow_training, epochs=settings.search_epochs)
-    members = [Member(seed, gain) for gain, seed in product(settings.gains, seeds)]
-    return call(
-        Measured(earlier.together(training, data, model, members), "narrow"),
-        "narrow search",
-        stage="narrow search",
-    )
-
-
-def part(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows of the networks in one role; those of the earlier paper's trials have none and are "wide"."""
-    return frame[frame["part"] == name]
-
-
-def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """All stages' rows in one long table, each with its part."""
-    import pandas as pd
-
-    frame = pd.concat([table for table in tables if len(table)], ignore_index=True)
-    words = frame["part"].astype("object") if "part" in frame else pd.Series("wide", frame.index)
-    return frame.assign(part=words.fillna("wide").astype("category"))

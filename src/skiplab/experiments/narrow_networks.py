@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import measured_networks as measured
 from skiplab.experiments import networks
-from skiplab.experiments.gains import WIDE, Found, Gains, Model
+from skiplab.experiments.gains import WIDE, Gains, Model
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.networks import Member, Training
 from skiplab.reproduction.claim import Evidence
-from skiplab.reproduction.results import Results, matching, sample_of
+from skiplab.reproduction.results import Found, Results, matching, sample_of
 from skiplab.reproduction.trial import Call
 
 if TYPE_CHECKING:

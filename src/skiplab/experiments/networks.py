@@ -1,10 +1,8 @@
-"""The networks that figures 7 to 12 train: declared here once, so that the figures share them.
-
-orhan2018, the later version of the paper, trains the same networks and names the same trials.
+"""The networks that most figures of orhan2017 and orhan2018 train: declared here once, so that they are shared.
 
 A trial trains all members of one model on one data set as one batch; members differ in seed, initial gain and,
 for the bias regularisers, in σ and λ, for constant bias profiles in a and b, so a grid search is one trial. Its
-table is long: one row a network, epoch and quantity.
+table is long: one row per network, epoch and quantity.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from skiplab.randomness import PLACES, SEEDS_PER_STREAM, run_seeds
+from skiplab.randomness import run_seeds
 from skiplab.reproduction.trial import Bench, Call, trial
 
 if TYPE_CHECKING:
@@ -97,7 +95,7 @@ SMOKE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Networks:
-    """Settings of one training trial; gains, sigmas, strengths, means, slopes and offsets have one entry a member."""
+    """Settings of one training trial; seeds, gains, sigmas and the like have one entry per member."""
 
     data: str
     model: str
@@ -354,13 +352,8 @@ def search_seeds(seed: int, runs: int) -> range:
     return run_seeds(seed, runs, role="search")
 
 
-def is_search(seeds: pd.Series) -> pd.Series:
-    """Whether networks belong to a search, by their seeds."""
-    return seeds % SEEDS_PER_STREAM >= PLACES["search"].start
-
-
 def last_accuracy(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a network: its accuracy at the last epoch."""
+    """One row per network: its accuracy at the last epoch."""
     accuracy = frame[frame["quantity"] == "accuracy"]
     return accuracy[
         accuracy["epoch"] == accuracy.groupby("network_id", observed=True)["epoch"].transform("max")

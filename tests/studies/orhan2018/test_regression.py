@@ -71,3 +71,15 @@ def test_what_does_not_vary_has_no_slope_and_no_correlation() -> None:
     assert np.isnan(regression.correlation(rising, same))
     assert np.isfinite(regression.fisher_z(rising, 2 * rising))
     assert np.isnan(regression.pseudo_values(regression.fisher_z, rising, rising, np.array(["a"] * 4))).all()
+
+
+def test_jackknife_intervals_cover_the_correlation_of_normal_pairs() -> None:
+    draw, hits, rho = np.random.default_rng(0), 0, 0.4
+    spearman = 6 / np.pi * np.arcsin(rho / 2)  # of a bivariate normal law
+    for _ in range(200):
+        x = draw.standard_normal(60)
+        y = rho * x + np.sqrt(1 - rho**2) * draw.standard_normal(60)
+        values = regression.rank_z(x, y)
+        reach = stats.t.isf(0.025, 59) * values.std(ddof=1) / np.sqrt(60)
+        hits += abs(values.mean() - np.arctanh(spearman)) <= reach
+    assert 180 <= hits <= 198

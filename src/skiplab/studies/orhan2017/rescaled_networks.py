@@ -47,7 +47,7 @@ class RescalingSettings(GainSettings):
 
 @dataclass(frozen=True)
 class Rescaled:
-    """Settings of one trial: the networks, on how many training samples they are rescaled, g, and pairs a run."""
+    """Settings of one trial: the networks, on how many training samples they are rescaled, g, and pairs per run."""
 
     networks: Networks
     samples: int

@@ -1,4 +1,4 @@
-"""A straight line through points that come in groups, with the uncertainty of the groups (figure S3).
+"""A straight line through points that come in groups, with the uncertainty of the groups (figures 4, S3 and S7).
 
 Points of one network at several epochs are not independent; networks are. So every interval here is a jackknife
 over groups (Tukey 1958): θ fitted without group i gives the pseudo-value Gθ − (G − 1)θ₍₋ᵢ₎, and G of these are
@@ -43,13 +43,29 @@ def pseudo_values(
     y: np.ndarray,
     groups: np.ndarray,
 ) -> np.ndarray:
-    """One jackknife pseudo-value of a statistic a group, (groups, …); NaN if there is only one group."""
+    """One jackknife pseudo-value of a statistic per group, (groups, …); NaN if there is only one group."""
     names = list(dict.fromkeys(groups.tolist()))
     whole = np.asarray(statistic(x, y), dtype=float)
     without = [np.asarray(statistic(x[groups != name], y[groups != name]), dtype=float) for name in names]
     if len(names) < 2:
         return np.full((len(names), *whole.shape), np.nan)
     return len(names) * whole - (len(names) - 1) * np.stack(without)
+
+
+def spearman(x: np.ndarray, y: np.ndarray) -> float:
+    """Spearman's rank correlation, ties given their mean rank."""
+    from scipy import stats
+
+    return correlation(stats.rankdata(x), stats.rankdata(y))
+
+
+def rank_z(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Pseudo-values of Fisher's z of Spearman's ρ, one per point."""
+
+    def statistic(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.arctanh(np.clip(spearman(x, y), -NEARLY_ONE, NEARLY_ONE)))
+
+    return pseudo_values(statistic, x, y, np.arange(len(x)))
 
 
 def line_with_band(

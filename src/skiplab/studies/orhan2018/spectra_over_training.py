@@ -14,7 +14,7 @@ from typing import Any
 
 from skiplab.experiments import measured_networks as measured
 from skiplab.experiments import networks
-from skiplab.experiments.gains import ONE_POINT, PLAIN, Found, GainExperiment, Model, accuracies, compare
+from skiplab.experiments.gains import ONE_POINT, PLAIN, GainExperiment, Model, accuracies, compare
 from skiplab.experiments.measured_networks import Measured
 from skiplab.experiments.narrow_networks import (
     NARROW,
@@ -25,7 +25,7 @@ from skiplab.experiments.narrow_networks import (
     narrow_searches,
 )
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Evidence, Greater, Results
+from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Results
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from skiplab.figures.curves import final_dots, heatmap, learning_curves
 from skiplab.figures.style import new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.reproduction.results import matching
-from skiplab.studies.orhan2017.figure_12.profiles import KINDS, PROFILES, searched
+from skiplab.studies.orhan2017.figure_12.profiles import KINDS, PROFILES, best_of, searched
 from skiplab.studies.orhan2017.rescaled_networks import ratios
 
 SHOWN = {kind.name: kind for kind in KINDS}
@@ -58,7 +58,7 @@ def _profiles(ax: Any, results: Results, data: str) -> None:
 def _grid(ax: Any, results: Results, data: str) -> None:
     """Mean accuracy of the search at the gain of its best profile, in per cent."""
     means = searched(results, data)
-    gain = float(means.loc[means["value"].idxmax(), "gain"])
+    gain = float(best_of(means)["gain"])
     wide = matching(means, gain=gain).pivot(index="slope", columns="offset", values="value")
     wide = wide.sort_index(ascending=False)
     heatmap(

@@ -59,13 +59,11 @@ class ProfileGains(Gains):
 
     def best_gain(self, results: Results, data: str, model: Model) -> float:
         """The gain at which a kind's best profile has the best mean accuracy on the search seeds."""
-        means = _of_kind(searched(results, data), model)
-        return float(means.loc[means["value"].idxmax(), "gain"])
+        return float(best_of(_of_kind(searched(results, data), model))["gain"])
 
     def best_profile(self, results: Results, data: str, model: Model, gain: float) -> dict[str, float]:
         """The slope and offset of a kind with the best mean accuracy on the search seeds at one gain."""
-        means = _of_kind(matching(searched(results, data), gain=gain), model)
-        best = means.loc[means["value"].idxmax()]
+        best = best_of(_of_kind(matching(searched(results, data), gain=gain), model))
         return {"slope": float(best["slope"]), "offset": float(best["offset"])}
 
     def at(self, results: Results, data: str, model: Model, gain: float | None = None) -> pd.DataFrame:
@@ -82,7 +80,12 @@ def searched(results: Results, data: str) -> pd.DataFrame:
     """The search's mean accuracies, one row per gain, slope and offset."""
     where = {"data": data, "quantity": "accuracy", "epoch": results.settings.search_epochs}
     last = results.rows(networks.train, stage="search", **where)
-    return last.groupby(["gain", "slope", "offset"], as_index=False)["value"].mean()
+    return last.groupby(["gain", "slope", "offset"])["value"].mean().reset_index()
+
+
+def best_of(means: pd.DataFrame) -> pd.Series[float]:
+    """The gain, slope and offset with the best mean accuracy."""
+    return means.iloc[int(means["value"].argmax())]
 
 
 def _of_kind(means: pd.DataFrame, kind: Model) -> pd.DataFrame:

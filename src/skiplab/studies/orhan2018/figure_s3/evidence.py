@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
-from skiplab.experiments.gains import Found
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.figure_s3.trials import of_width
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from skiplab.experiments import measured_networks as measured
 from skiplab.experiments import networks
-from skiplab.experiments.gains import PLAIN, RESIDUAL, Found, GainExperiment, Quantity, accuracies, compare
+from skiplab.experiments.gains import PLAIN, RESIDUAL, GainExperiment, Quantity, accuracies, compare
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.narrow_networks import NARROW, every_epoch, narrow_runs, narrow_searches, values
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Results, Study, scales
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.figure_s6.plot import MODELS, figure
 
