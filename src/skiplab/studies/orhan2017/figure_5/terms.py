@@ -1,4 +1,4 @@
-"""Cooperation, competition and singular sets of three-layer linear networks: two further trials of figure 5."""
+"""Cooperation, competition and singular sets of three-layer linear networks: two further trials."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction.trial import Bench, trial
-from skiplab.studies.orhan2017.linear_flows import Row, frame_of
+from skiplab.studies.orhan2017.figure_5.trials import Row, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +16,7 @@ SETS = ("equal in and out", "silent in and out", "equal in", "silent in")
 
 
 @dataclass(frozen=True)
-class Terms:
+class RandomTasks:
     """Random tasks in which cooperation and competition are compared, with this many modes and times."""
 
     seeds: tuple[int, ...]
@@ -25,7 +25,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Singular:
+class SingularStarts:
     """Random starts on the singular sets of a network with these sizes, followed for some time."""
 
     seeds: tuple[int, ...]
@@ -36,7 +36,7 @@ class Singular:
 
 
 @trial("orhan2017/linear-terms", version=1)
-def terms(settings: Terms, bench: Bench) -> pd.DataFrame:
+def terms(settings: RandomTasks, bench: Bench) -> pd.DataFrame:
     """The largest |cosine| between cooperation and competition: at zero weights and while learning."""
     import numpy as np
 
@@ -89,7 +89,7 @@ def _cosine(cooperation: tuple[Any, Any], competition: tuple[Any, Any]) -> float
 
 
 @trial("orhan2017/linear-singular-sets", version=1)
-def singular_sets(settings: Singular, bench: Bench) -> pd.DataFrame:
+def singular_sets(settings: SingularStarts, bench: Bench) -> pd.DataFrame:
     """How far the flow gets from each singular set when it starts on it, plain and residual.
 
     Sets concern the first two hidden units: equal weights (or, the first unit, none) into them, and out of them too.

@@ -10,7 +10,7 @@ from skiplab.randomness import run_seeds
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Greater
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call
-from skiplab.studies.orhan2018.reduced_flows import (
+from skiplab.studies.orhan2018.figure_2.trials import (
     SIGNATURES,
     Agreement,
     Dependence,
@@ -115,7 +115,7 @@ def _blind(frame: pd.DataFrame, settings: Settings) -> Iterator[Evidence]:
 
 def figure(frame: pd.DataFrame, settings: Settings) -> Any:
     """Draw both fields with the full flow over them, plateau, agreement, and the toy."""
-    from skiplab.figures.phase_portraits import near_singular_panels
+    from skiplab.studies.orhan2018.figure_2.plot import near_singular_panels
 
     def path(part: str, run: int, condition: str, names: Sequence[str]) -> tuple[Any, ...]:
         rows = frame[(frame["part"] == part) & (frame["run"] == run) & (frame["condition"] == condition)]

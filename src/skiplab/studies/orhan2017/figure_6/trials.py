@@ -1,10 +1,10 @@
-"""Single modes of deep linear networks measured: the trials of figure 6."""
+"""Single modes of deep linear networks: their saddles, races between networks, gradients of real matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction.trial import Bench, trial
 
@@ -27,7 +27,7 @@ PRINTED_LABELS = {"residual": "hyper-residual", "hyper-residual": "residual"}
 
 
 @dataclass(frozen=True)
-class Saddles:
+class RandomStrengths:
     """Random singular values, and how many random points Newton's method starts from."""
 
     seeds: tuple[int, ...]
@@ -52,7 +52,7 @@ class Race:
 
 
 @dataclass(frozen=True)
-class Matrices:
+class AlignedNetworks:
     """Real networks of ``layers`` weight matrices whose modes are aligned, widths between modes and twice that."""
 
     seeds: tuple[int, ...]
@@ -67,7 +67,7 @@ def _frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 @trial("orhan2017/mode-saddles", version=1)
-def saddles(settings: Saddles, bench: Bench) -> pd.DataFrame:
+def saddles(settings: RandomStrengths, bench: Bench) -> pd.DataFrame:
     """Find the saddles of two-strength modes by Newton's method, and how far they are from the printed places.
 
     Zeros of the gradient at which u = s are solutions; all others must have one falling and one rising direction.
@@ -148,7 +148,7 @@ def race(settings: Race, bench: Bench) -> pd.DataFrame:
 
 
 @trial("orhan2017/mode-matrices", version=1)
-def matrices(settings: Matrices, bench: Bench) -> pd.DataFrame:
+def matrices(settings: AlignedNetworks, bench: Bench) -> pd.DataFrame:
     """Compare −∂E/∂W of real networks with eqs 21–23, mode by mode, relative to its largest element.
 
     The gradient is torch's, of the loss of the network itself; what it has besides the modes counts as an error.
@@ -210,19 +210,3 @@ def _slopes(net: Any, weights: tuple[Any, ...], correlation: Any) -> list[Any]:
             layer.linear.weight.copy_(torch.from_numpy(weight))
     (0.5 * ((correlation - net.matrix()) ** 2).sum()).backward()
     return [layer.linear.weight.grad.numpy() for layer in net.layers]
-
-
-class Contest(NamedTuple):
-    """One race in the study's table: how many weight matrices, how spread the starts, which singular value."""
-
-    layers: int
-    spread: float
-    s: float
-
-
-def raced(frame: pd.DataFrame, quantity: str, network: str, contest: Contest) -> pd.Series:
-    """Read one number a run, in the order of the runs."""
-    chosen = (frame["part"] == "race") & (frame["quantity"] == quantity) & (frame["network"] == network)
-    for column, value in contest._asdict().items():
-        chosen &= frame[column] == value
-    return frame[chosen].sort_values("run").set_index("run")["value"]

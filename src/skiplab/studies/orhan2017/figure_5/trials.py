@@ -1,4 +1,4 @@
-"""Three-layer linear networks measured: the trials of figure 5.
+"""Three-layer linear networks followed from every start: gradient descent, and the flow that it approaches.
 
 Starts are named by what the plain network's a and b are; the residual one starts at small random weights in (a)
 and at zero in (b). "ones" is [1, 1]/√2 in every mode, "modes" the singular vectors themselves.
@@ -76,6 +76,7 @@ class Agreement:
 
 
 def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
+    """A trial's table."""
     import pandas as pd
 
     return pd.DataFrame(list(rows), columns=list(COLUMNS))
@@ -231,16 +232,3 @@ def _descend_matrices(network: str, a: Any, b: Any, times: Any, step: float) -> 
         if k in marks:
             kept.append(net.modes(first.detach().numpy().copy(), second.detach().numpy().copy()))
     return np.stack([point[0] for point in kept]), np.stack([point[1] for point in kept])
-
-
-def values(frame: pd.DataFrame, quantity: str, **where: str) -> pd.Series:
-    """Read one number a run from the study's table, in the order of the runs."""
-    chosen = frame[frame["quantity"] == quantity]
-    for column, value in where.items():
-        chosen = chosen[chosen[column] == value]
-    return chosen.sort_values("run").set_index("run")["value"]
-
-
-def steps_of(frame: pd.DataFrame, start: str, network: str, dynamics: str = "corrected") -> pd.Series:
-    """Read the steps that every run took to learn."""
-    return values(frame, "steps", start=start, network=network, dynamics=dynamics)
