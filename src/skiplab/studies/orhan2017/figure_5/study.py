@@ -18,14 +18,14 @@ ROUNDING = 1e-6  # allowed between the ODE and gradient descent extrapolated to 
 class Settings:
     """How many random starts and tasks; rates, noise and when a network has learned."""
 
-    runs: int = 20
+    runs: int = 100
     seed: int = 0
     rate_a: float = 0.1
     rate_b: float = 0.01
     noise: float = 1e-4
     within: float = 0.075
     most: int = 5000
-    halvings: int = 6
+    halvings: int = 7
 
 
 def flows(results: Results) -> list[Call]:
@@ -60,8 +60,6 @@ STUDY = Study(
         Settings,
         quick={"runs": 20, "halvings": 6},
         smoke={"runs": 2, "most": 800, "halvings": 2},
-        runs=100,
-        halvings=7,
     ),
     stages=(flows,),
     figure=figure,

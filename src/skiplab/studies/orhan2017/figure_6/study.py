@@ -23,7 +23,7 @@ from skiplab.studies.orhan2017.figure_6.trials import (
 class Settings:
     """How many random starts; the singular value learned, the starts' spreads (the first is judged), the depth."""
 
-    runs: int = 20
+    runs: int = 100
     seed: int = 0
     s: float = 3.0
     others: tuple[float, ...] = (1.5, 6.0)
@@ -70,7 +70,6 @@ STUDY = Study(
         Settings,
         quick={"runs": 20},
         smoke={"runs": 2, "others": (1.5,), "spreads": (1e-4,), "points": 40, "drawn": 1},
-        runs=100,
     ),
     stages=(flows,),
     figure=figure,

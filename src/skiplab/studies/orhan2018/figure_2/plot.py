@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,32 +14,32 @@ from matplotlib.ticker import NullLocator
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.flow_fields import FULL, flow_field, trajectory
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.randomness import run_seeds
+from skiplab.reproduction.results import Results
+from skiplab.reproduction.trial import Trial
+from skiplab.studies.orhan2018.figure_2.evidence import STATED
+from skiplab.studies.orhan2018.figure_2.trials import agreement, dependence, portrait
 
 Path = tuple[Any, ...]  # times, then two coordinates and the loss
+Errors = Mapping[tuple[str, float, float, float], float]  # form, z, |u| and |H|/K → |relative error| of ż
 
 INK, BASIN = "#222222", "#DDDDDD"
 _WASHED = {"frozen": "#E69F00", "relaxed": "#0072B2", "relaxed, w held": "#56B4E9"}
 _NAMES = {"frozen": "$v, w$ frozen (Wei)", "relaxed": "$v, w$ follow", "relaxed, w held": "$v$ follows only"}
 
 
-def near_singular_panels(
-    *,
-    curvature: float,
-    slaving: float,
-    level: float,
-    escaping: Path,
-    trapped: Path,
-    errors: Mapping[tuple[str, float, float, float], float],
-    stated: tuple[float, float],
-    kappa: float,
-    toys: Mapping[str, Path],
-) -> Figure:
-    """Draw figure 2's nine panels.
-
-    ``escaping`` and ``trapped`` are (times, z, h, loss) of the full flow for w* = 1, H = ``curvature`` and C =
-    ``slaving``; ``errors`` maps (form, z, |u|, H/K) to the median |relative error| of ż; ``toys`` maps a network's
-    name to (times, s, m, loss).
-    """
+def near_singular_panels(results: Results) -> Figure:
+    """Draw the nine panels: above and in the middle two units, where w* = 1, below three."""
+    run = run_seeds(results.settings.seed, results.settings.runs)[0]
+    curvature, slaving, level = (
+        _number(results, portrait, run, quantity) for quantity in ("H", "slaving", "loss at overlap")
+    )
+    # (times, z, h, loss) of the full flow
+    escaping, trapped = (
+        _path(results, portrait, run, condition, ("z", "h", "loss")) for condition in ("near", "inside")
+    )
+    toys = {name: _path(results, dependence, run, name, ("s", "m", "loss")) for name in ("plain", "residual")}
+    errors = _median_errors(results)
     figure, axes = new_figure(3, rows=3, width=PAGE_WIDTH, height=6.6)
     _two_unit_diagram(axes[0, 0])
     top = 1.12 * float(max(escaping[2][0], trapped[2][0], 0.35))
@@ -54,10 +54,10 @@ def near_singular_panels(
     bar = figure.colorbar(arrows, ax=axes[0, 2], shrink=0.8, pad=0.03)
     bar.set_label("speed / largest")
     _plateau(axes[1, 0], escaping, trapped, level)
-    _agreement(axes[1, 1], errors, stated, over="ratio")
-    _agreement(axes[1, 2], errors, stated, over="u")
+    _agreement(axes[1, 1], errors, over="ratio")
+    _agreement(axes[1, 2], errors, over="u")
     _three_unit_diagram(axes[2, 0])
-    _dependence_portrait(axes[2, 1], kappa, toys["plain"])
+    _dependence_portrait(axes[2, 1], _number(results, dependence, run, "kappa"), toys["plain"])
     for name, (times, _, _, loss) in toys.items():
         axes[2, 2].plot(times[1:], loss[1:], color=colour_of(name), label=label_of(name))
     axes[2, 2].set(xscale="log", xlabel="time", ylabel="loss", title="Toy: loss", ylim=(-0.02, None))
@@ -65,6 +65,24 @@ def near_singular_panels(
     for letter, ax in zip("abcdefghi", axes.flat, strict=True):
         panel_letter(ax, letter)
     return figure
+
+
+def _number(results: Results, trial: Trial, run: int, quantity: str) -> float:
+    return float(results.rows(trial, run=run, quantity=quantity)["value"].iloc[0])
+
+
+def _path(results: Results, trial: Trial, run: int, condition: str, names: Sequence[str]) -> Path:
+    """Times, and the quantities named at them."""
+    rows = results.rows(trial, run=run, condition=condition, quantity=list(names))
+    wide = rows.pivot(index="x", columns="quantity", values="value")
+    return (wide.index.to_numpy(), *(wide[name].to_numpy() for name in names))
+
+
+def _median_errors(results: Results) -> Errors:
+    """Median |relative error| of ż over units, for every form, z, |u| and |H|/K."""
+    rows = results.rows(agreement, quantity="z rate")
+    cells = rows.assign(value=rows["value"].abs()).groupby(["condition", "z", "u", "ratio"])["value"]
+    return {key: float(value) for key, value in cells.median().items()}  # type: ignore[misc]
 
 
 def _overlap_portrait(ax: Axes, form: str, curvature: float, slaving: float, top: float) -> Any:
@@ -118,19 +136,14 @@ def _plateau(ax: Axes, escaping: Path, trapped: Path, level: float) -> None:
     ax.legend(fontsize=7)
 
 
-def _agreement(
-    ax: Axes,
-    errors: Mapping[tuple[str, float, float, float], float],
-    stated: tuple[float, float],
-    over: str,
-) -> None:
+def _agreement(ax: Axes, errors: Errors, over: str) -> None:
     shares = sorted({z for _, z, _, _ in errors})
     for form, colour in _WASHED.items():
         for z, style in zip((shares[0], shares[-1]), ("-", "--"), strict=True):
             points = sorted(
                 (ratio if over == "ratio" else u, error)
                 for (name, share, u, ratio), error in errors.items()
-                if (name, share) == (form, z) and (u == stated[1] if over == "ratio" else ratio == stated[0])
+                if (name, share) == (form, z) and (u == STATED[1] if over == "ratio" else ratio == STATED[0])
             )
             if not points:
                 continue
@@ -141,7 +154,7 @@ def _agreement(
         ax.plot([], [], "--", color="#777777", label=f"z = {shares[-1]:g}")
     ax.legend(fontsize=7, loc="upper left", handlelength=1.8)
     ax.axhline(0.01, color="#888888", linewidth=0.7, linestyle=(0, (1, 2)))
-    fixed = f"|u| = {stated[1]:g}" if over == "ratio" else f"|H|/K = {stated[0]:g}"
+    fixed = f"|u| = {STATED[1]:g}" if over == "ratio" else f"|H|/K = {STATED[0]:g}"
     ax.set(xscale="log", yscale="log", ylim=(2e-4, 60), title=f"At {fixed}")
     ax.set(xlabel="$|H|/K$" if over == "ratio" else "$|u|$", ylabel=r"|error| of $\dot z$")
 

@@ -1,4 +1,4 @@
-"""Near-singular dynamics measured: the trials of figure 2."""
+"""Flows of two units near an overlap and of three near a linear dependence, full and reduced."""
 
 from __future__ import annotations
 
