@@ -9,7 +9,7 @@ from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales, subset
 from skiplab.studies.orhan2017.figure_5.evidence import agrees, faster, oriented, orthogonal, stays
 from skiplab.studies.orhan2017.figure_5.terms import SETS, RandomTasks, SingularStarts, singular_sets, terms
-from skiplab.studies.orhan2017.figure_5.trials import FOLLOWED, Agreement, Descents, agreement, descents
+from skiplab.studies.orhan2017.figure_5.trials import FOLLOWED, Descents, FollowedNetwork, agreement, descents
 
 ROUNDING = 1e-6  # allowed between the ODE and gradient descent extrapolated to a step of zero
 
@@ -36,7 +36,7 @@ def flows(results: Results) -> list[Call]:
         descents.of(subset(Descents, settings, seeds=seeds), "descents"),
         *(
             agreement.of(
-                subset(Agreement, settings, seeds=seeds, network=network, start=start, until=until),
+                subset(FollowedNetwork, settings, seeds=seeds, network=network, start=start, until=until),
                 f"ODE and descent, {network}, {start}",
             )
             for network, start, until in FOLLOWED

@@ -63,7 +63,7 @@ class Descents:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class FollowedNetwork:
     """Flow against descent on W₁ and W₂: the coarsest step, and how often it is halved before extrapolation."""
 
     seeds: tuple[int, ...]
@@ -176,7 +176,7 @@ def _orientation(settings: Descents) -> list[Row]:
 
 
 @trial("orhan2017/linear-flow-agreement", version=1)
-def agreement(settings: Agreement, bench: Bench) -> pd.DataFrame:
+def agreement(settings: FollowedNetwork, bench: Bench) -> pd.DataFrame:
     """Compare the flow of a and b with gradient descent on W₁ and W₂, its step extrapolated to zero.
 
     Descent differentiates the loss of the real matrices with torch. A row is the largest difference in any weight at

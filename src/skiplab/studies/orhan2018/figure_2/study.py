@@ -20,10 +20,10 @@ from skiplab.reproduction import (
 )
 from skiplab.studies.orhan2018.figure_2.evidence import blind, frozen, plateaus, slow, stable
 from skiplab.studies.orhan2018.figure_2.trials import (
-    Agreement,
-    Dependence,
-    Portrait,
-    Stability,
+    ThreeUnitToys,
+    TwoInputUnits,
+    TwoUnitGrid,
+    TwoUnitStarts,
     agreement,
     dependence,
     portrait,
@@ -53,13 +53,15 @@ def flows(results: Results) -> list[Call]:
     for five in chunks(seeds, 5):
         names = f"{five[0]}–{five[-1]}"
         calls += [
-            agreement.of(subset(Agreement, settings, seeds=five), f"agreement, units {names}"),
-            portrait.of(subset(Portrait, settings, seeds=five), f"flow near the overlap, starts {names}"),
+            agreement.of(subset(TwoUnitGrid, settings, seeds=five), f"agreement, units {names}"),
+            portrait.of(
+                subset(TwoUnitStarts, settings, seeds=five), f"flow near the overlap, starts {names}"
+            ),
         ]
     return [
         *calls,
-        stability.of(Stability(seeds), "stability of the overlap"),
-        dependence.of(Dependence(seeds, times=settings.times), "linear-dependence toy"),
+        stability.of(TwoInputUnits(seeds), "stability of the overlap"),
+        dependence.of(ThreeUnitToys(seeds, times=settings.times), "linear-dependence toy"),
     ]
 
 

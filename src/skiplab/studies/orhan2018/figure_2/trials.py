@@ -18,7 +18,7 @@ Row = tuple[str, int, str, float, float, float, str, float, float]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class TwoUnitGrid:
     """Random single units (v*, w*), and a grid of curvature ratios |H|/K, distances |u| and z."""
 
     seeds: tuple[int, ...]
@@ -29,7 +29,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Stability:
+class TwoInputUnits:
     """Random single units with two inputs, and how many values of z between −2 and 2 are looked at."""
 
     seeds: tuple[int, ...]
@@ -38,7 +38,7 @@ class Stability:
 
 
 @dataclass(frozen=True)
-class Portrait:
+class TwoUnitStarts:
     """One two-unit task and the full flow from random z, a little and farther outside the basin of the overlap."""
 
     seeds: tuple[int, ...]
@@ -51,7 +51,7 @@ class Portrait:
 
 
 @dataclass(frozen=True)
-class Dependence:
+class ThreeUnitToys:
     """Random three-unit toys, each from a start near the dependence manifold."""
 
     seeds: tuple[int, ...]
@@ -74,7 +74,7 @@ def _unit(seed: int, dimension: int) -> tuple[Any, float]:
 
 
 @trial("orhan2018/two-unit-flow-agreement", version=1)
-def agreement(settings: Agreement, bench: Bench) -> pd.DataFrame:
+def agreement(settings: TwoUnitGrid, bench: Bench) -> pd.DataFrame:
     """Compare u̇ and ż of three reduced forms with the full flow once v and w have settled.
 
     A row is a form's rate over the full flow's, less 1. H is negative and K the smallest curvature in (v, w).
@@ -114,7 +114,7 @@ def agreement(settings: Agreement, bench: Bench) -> pd.DataFrame:
 
 
 @trial("orhan2018/two-unit-flow-stability", version=1)
-def stability(settings: Stability, bench: Bench) -> pd.DataFrame:
+def stability(settings: TwoInputUnits, bench: Bench) -> pd.DataFrame:
     """Count the z at which h = 0 is stable in the full flow but should not be, or the other way round.
 
     Stable means that the full Hessian at the overlap has no negative eigenvalue; eigenvalues of H are up to a
@@ -153,7 +153,7 @@ def stability(settings: Stability, bench: Bench) -> pd.DataFrame:
 
 
 @trial("orhan2018/two-unit-portrait", version=2)
-def portrait(settings: Portrait, bench: Bench) -> pd.DataFrame:
+def portrait(settings: TwoUnitStarts, bench: Bench) -> pd.DataFrame:
     """Follow the full flow from starts near the overlap: z, h and loss over time, and how deep the plateau is.
 
     The single unit is v* = w* = 1. A seed starts at z between .3 and .6 and at .6, ``near`` and ``far`` times the h
@@ -192,7 +192,7 @@ def portrait(settings: Portrait, bench: Bench) -> pd.DataFrame:
 
 
 @trial("orhan2018/linear-dependence", version=2)
-def dependence(settings: Dependence, bench: Bench) -> pd.DataFrame:
+def dependence(settings: ThreeUnitToys, bench: Bench) -> pd.DataFrame:
     """Follow the full flow of three-unit toys, plain and with a skip, and the gradient on the manifold itself."""
     import dataclasses
 

@@ -11,43 +11,75 @@ from matplotlib.ticker import NullLocator
 
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction.results import Results, matching, sample_of
+from skiplab.studies.orhan2017.notes.evidence import A_BLOCK, ratios_of, values
+from skiplab.studies.orhan2017.notes.trials import ACTIVATIONS, NETWORKS, PLAIN_POINTS, SHAPES, multilayer
 
 INK, MARK = "#555555", "#C1272D"
 _FLOOR = 1e-18  # what is rounding is drawn here, on the line marked 0
 _ROUNDING = 1e-12
 
 
-def note_panels(
-    row_difference: np.ndarray,
-    blocks: tuple[int, int, int],
-    smallest: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    points: Sequence[str],
-    zeros: Mapping[str, Sequence[float]],
-    block_zeros: Mapping[str, Sequence[float]],
-    ratios: Sequence[float],
-    eigenvalues: Mapping[str, Sequence[np.ndarray]],
-    smallest_by_ratio: Mapping[str, Sequence[np.ndarray]],
-    depth: int,
-) -> Figure:
-    """Draw notes 1 to 3 in a row each.
-
-    ``blocks`` are the numbers of weights up to the end of the two units' incoming weights, of their layer, and of
-    the next; ``smallest`` maps a network to its smallest |eigenvalues| off and at an optimum; ``zeros`` a network to
-    a number for every point; the last two a network to a sample for every ratio u/s.
-    """
+def note_panels(results: Results) -> Figure:
+    """Draw notes 1 to 3 in a row each."""
     figure, axes = new_figure(2, rows=3, width=PAGE_WIDTH, height=7.6)
-    _rows(axes[0, 0], row_difference, blocks)
-    _smallest(axes[0, 1], smallest)
-    _table(axes[1, 0], points, zeros, "zeros of Gauss–Newton")
-    _table(axes[1, 1], points, block_zeros, "zeros of its block of $a$")
-    _eigenvalues(axes[2, 0], ratios, eigenvalues)
-    _by_ratio(axes[2, 1], ratios, smallest_by_ratio, depth)
+    _rows(axes[0, 0], results)
+    _smallest(axes[0, 1], _smallest_eigenvalues(results))
+    _table(axes[1, 0], PLAIN_POINTS, _most(results, "gauss-newton"), "zeros of Gauss–Newton")
+    _table(axes[1, 1], PLAIN_POINTS, _most(results, A_BLOCK), "zeros of its block of $a$")
+    ratios = ratios_of(results)
+    _eigenvalues(axes[2, 0], ratios, _samples(results, "eigenvalue", NETWORKS[:2]))
+    _by_ratio(axes[2, 1], ratios, _samples(results, "smallest", NETWORKS), results.settings.depth)
     for ax, letter in zip(axes.flat, "abcdef", strict=True):
         panel_letter(ax, letter)
     return figure
 
 
-def _rows(ax: Axes, difference: np.ndarray, blocks: tuple[int, int, int]) -> None:
+def _smallest_eigenvalues(results: Results) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The smallest |eigenvalues| of each network off and at an optimum."""
+
+    def off_and_at(note: int, point: str, **where: str) -> tuple[np.ndarray, np.ndarray]:
+        off, at = (
+            values(results, note, "smallest", point=place, **where).to_numpy()
+            for place in (point, f"{point}, optimum")
+        )
+        return off, at
+
+    first = {f"note 1, {case}": off_and_at(1, "overlap", case=case) for case in ACTIVATIONS}
+    return first | {
+        f"{network}, {case}": off_and_at(2, "b overlaps", network=network, case=case)
+        for network in NETWORKS[:2]
+        for case in SHAPES
+    }
+
+
+def _most(results: Results, quantity: str) -> dict[str, list[float]]:
+    """The largest number of zeros that a network of note 2 has at each point."""
+    return {
+        f"{network}, {case}": [
+            values(results, 2, quantity, network=network, case=case, point=point).max()
+            for point in PLAIN_POINTS
+        ]
+        for case in SHAPES
+        for network in NETWORKS[:2]
+    }
+
+
+def _samples(results: Results, quantity: str, networks: Sequence[str]) -> dict[str, list[np.ndarray]]:
+    """A quantity of note 3's networks, a sample for every ratio u/s."""
+    return {
+        name: [values(results, 3, quantity, network=name, x=ratio).to_numpy() for ratio in ratios_of(results)]
+        for name in networks
+    }
+
+
+def _rows(ax: Axes, results: Results) -> None:
+    """How two rows of the Hessian differ, weight by weight, in the first network of note 1."""
+    case, (_, inputs, width) = next(iter(ACTIVATIONS.items()))
+    rows = results.rows(multilayer, quantity="row difference", case=case)
+    difference = sample_of(matching(rows, draw=rows["draw"].min()), by="x")
+    # Weights up to the end of the two units' incoming ones, of their layer, and of the next.
+    blocks = (2 * inputs, width * inputs, width * inputs + width * width)
     places = np.arange(1, len(difference) + 1)
     unequal = difference > _ROUNDING
     ax.vlines(places[unequal], 0, difference[unequal], color=MARK, linewidth=1.6)
@@ -76,8 +108,8 @@ def _smallest(ax: Axes, smallest: Mapping[str, tuple[np.ndarray, np.ndarray]]) -
     names = list(smallest)
     for place, name in enumerate(names):
         colour = colour_of("residual" if name.startswith("residual") else "plain")
-        for values, marker, shift in zip(smallest[name], ("o", "x"), (-0.2, 0.2), strict=True):
-            shown = np.where(values <= _ROUNDING, _FLOOR, values)
+        for sample, marker, shift in zip(smallest[name], ("o", "x"), (-0.2, 0.2), strict=True):
+            shown = np.where(sample <= _ROUNDING, _FLOOR, sample)
             spread = shift + (np.arange(len(shown)) * 0.6180339887 % 1 - 0.5) * 0.3
             ax.plot(shown, place + spread, marker, markersize=2.2, color=colour, markeredgewidth=0.7)
     ax.plot([], [], "o", markersize=2.6, color=INK, label="off an optimum")
@@ -126,14 +158,14 @@ def _eigenvalues(ax: Axes, ratios: Sequence[float], eigenvalues: Mapping[str, Se
     ax.axhline(0, color=MARK, linewidth=0.9, linestyle="--", label="as printed")
     markers = dict(zip(eigenvalues, "osD", strict=False))
     for name, samples in eigenvalues.items():
-        for ratio, values in zip(ratios, samples, strict=True):
+        for ratio, sample in zip(ratios, samples, strict=True):
             ax.plot(
-                np.full(len(values), ratio),
-                values,
+                np.full(len(sample), ratio),
+                sample,
                 markers[name],
                 markersize=6 - 2.5 * list(eigenvalues).index(name),
                 color=colour_of(name),
-                label=label_of(name) if ratio == ratios[0] and len(values) else None,
+                label=label_of(name) if ratio == ratios[0] and len(sample) else None,
                 markerfacecolor="none" if name == "plain" else None,
                 linestyle="none",
             )
@@ -149,9 +181,9 @@ def _by_ratio(
     other = (depth - 1) / (2 * depth - 1)
     for place in (1.0, other):
         ax.axvline(place, color=INK, linewidth=0.6, linestyle=":")
-    for number, (name, values) in enumerate(samples.items()):
+    for number, (name, by_ratio) in enumerate(samples.items()):
         shift = (number - (len(samples) - 1) / 2) * 0.022
-        for ratio, found in zip(ratios, values, strict=True):
+        for ratio, found in zip(ratios, by_ratio, strict=True):
             shown = np.where(found <= _ROUNDING, _FLOOR, found)
             ax.plot(
                 np.full(len(shown), ratio + shift),

@@ -1,4 +1,4 @@
-"""The networks of notes 1–3 at their singular points: exact Hessians and Gauss–Newton matrices, measured."""
+"""The networks of notes 1–3 at their singular points: exact Hessians and Gauss–Newton matrices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
-class Draws:
+class SingularNetworks:
     """Which random networks, samples and outputs of note 1's, depth of note 3's, and its values of u/s."""
 
     seeds: tuple[int, ...]
@@ -115,7 +115,7 @@ class Table:
 
 
 @trial("orhan2017/singular-multilayer", version=1)
-def multilayer(settings: Draws, bench: Bench) -> pd.DataFrame:
+def multilayer(settings: SingularNetworks, bench: Bench) -> pd.DataFrame:
     """Note 1: equal incoming weights in the first of two hidden layers, at random targets and at an optimum.
 
     ``rows elsewhere`` leaves out the incoming weights of the two units; ``gained`` are zeros of H, ``block gained``
@@ -155,7 +155,7 @@ def multilayer(settings: Draws, bench: Bench) -> pd.DataFrame:
 
 
 @trial("orhan2017/singular-three-layers", version=1)
-def three_layers(settings: Draws, bench: Bench) -> pd.DataFrame:
+def three_layers(settings: SingularNetworks, bench: Bench) -> pd.DataFrame:
     """Note 2: linear networks at every point, plain and residual, for each shape.
 
     ``gauss-newton``, ``a-block``, ``b-block`` are numbers of zeros, ``… predicted`` the closed forms with the ranks
@@ -199,8 +199,8 @@ def three_layers(settings: Draws, bench: Bench) -> pd.DataFrame:
 
 
 @trial("orhan2017/singular-reduced", version=1)
-def reduced(settings: Draws, bench: Bench) -> pd.DataFrame:
-    """Note 3: one unit a layer, a_1 = a_2, for each u/s; x is u/s.
+def reduced(settings: SingularNetworks, bench: Bench) -> pd.DataFrame:
+    """Note 3: one unit per layer, a_1 = a_2, for each u/s; x is u/s.
 
     ``eqs 36–37`` is their largest deviation from the exact Hessian; ``eigenvalue`` is dᵀHd for d = (e_1 − e_2)/√2,
     times (a_1 + c)²/s², and ``eigenvalue deviation`` the relative one from u(s − u)/(a_1 + c)².
