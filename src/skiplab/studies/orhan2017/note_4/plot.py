@@ -9,23 +9,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction.results import Results
+from skiplab.studies.orhan2017.note_4.evidence import built, values
+from skiplab.studies.orhan2017.tau_matrices import SPECTRA, matrices
 
 INK, BLUE, RED, GREY = "#222222", "#0072B2", "#D55E00", "#8A8A8A"
 _FLOOR = 1e-17
+_SHOWN = (
+    "deviation",
+    "bound",
+    "eps cond",
+    "norm",
+    "condition",
+    "eigenvectors",
+    "skip vectors",
+    "covariance of eigenvectors",
+    "overlaps of eigenvectors",
+)
 
 
-def skip_matrix_panels(
-    taus: Sequence[float],
-    numbers: Mapping[str, np.ndarray],
-    spectra: Mapping[str, np.ndarray],
-    plane: tuple[np.ndarray, np.ndarray],
-    shown: float,
-) -> Figure:
-    """Draw six panels.
-
-    ``numbers`` are (τ, 3): least, mean and most over draws; ``spectra`` (draws, ranks) and ``plane``, the real and
-    imaginary parts of one matrix's eigenvalues, are at τ = shown.
-    """
+def skip_matrix_panels(results: Results) -> Figure:
+    """Draw six panels; spectra are those at one τ in the middle."""
+    taus = built(results)
+    shown = min(taus, key=lambda tau: abs(tau * (results.settings.width - 1) - 12.7))  # τ = .1 at 128 units
+    numbers = {name: _over_tau(results, taus, name) for name in _SHOWN}
+    spectra = {name: _by_rank(results, shown, name) for name in SPECTRA}
+    plane = _by_rank(results, shown, "real")[0], _by_rank(results, shown, "imag")[0]
     figure, axes = new_figure(3, rows=2, width=PAGE_WIDTH, height=4.9)
     _plane(axes[0, 0], plane, shown)
     _lines(
@@ -70,6 +79,18 @@ def skip_matrix_panels(
     return figure
 
 
+def _over_tau(results: Results, taus: Sequence[float], quantity: str) -> np.ndarray:
+    """Least, mean and most over draws (τ, 3)."""
+    runs = [values(results, tau, quantity) for tau in taus]
+    return np.array([[each.min(), each.mean(), each.max()] for each in runs])
+
+
+def _by_rank(results: Results, tau: float, quantity: str) -> np.ndarray:
+    """Eigenvalues (draws, ranks)."""
+    rows = results.rows(matrices, tau=tau, quantity=quantity)
+    return rows.pivot(index="draw", columns="x", values="value").to_numpy(dtype=float)
+
+
 def _plane(ax: Axes, plane: tuple[np.ndarray, np.ndarray], shown: float) -> None:
     turn = np.linspace(0, 2 * np.pi, 400)
     ax.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=0.7)
@@ -102,11 +123,11 @@ def _spectra(ax: Axes, spectra: Mapping[str, np.ndarray], shown: float) -> None:
         "covariance of skip vectors": ("cov. of skip vectors", RED, "-"),
     }
     for name, (label, colour, line) in styles.items():
-        values = np.maximum(spectra[name], 1e-300)
-        ranks = np.arange(1, values.shape[1] + 1)
-        ax.fill_between(ranks, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
+        found = np.maximum(spectra[name], 1e-300)
+        ranks = np.arange(1, found.shape[1] + 1)
+        ax.fill_between(ranks, found.min(0), found.max(0), color=colour, alpha=0.2, linewidth=0)
         ax.plot(
-            ranks, np.exp(np.log(values).mean(0)), color=colour, linestyle=line, linewidth=1.1, label=label
+            ranks, np.exp(np.log(found).mean(0)), color=colour, linestyle=line, linewidth=1.1, label=label
         )
     ax.set_yscale("log")
     ax.set(xlabel="rank", ylabel="eigenvalue", title=f"τ = {shown:g}")
