@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,6 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.randomness import run_seeds
+from skiplab.reproduction.results import Results, sample_of
+from skiplab.studies.orhan2017.section_2_5.evidence import changes
+from skiplab.studies.orhan2017.section_2_5.trials import ACTIVATIONS, CHANGES, MATRICES, classes, recurrent
 
 INK = "#222222"
 _COLOURS = {"tanh": "#009E73", "ReLU": "#0072B2", "linear": "#D55E00"}
@@ -24,29 +28,27 @@ _FLOOR = 1e-17
 _SHOWN = 2.5  # how many times the true output's size a trace may be, or it leaves the panel
 
 
-def recurrent_panels(
-    traces: Mapping[str, np.ndarray],
-    changes: Mapping[str, Mapping[tuple[str, str], np.ndarray]],
-    words: Mapping[str, str],
-    neurons: np.ndarray,
-    classes: np.ndarray,
-    log_shares: np.ndarray,
-) -> Figure:
+def recurrent_panels(results: Results) -> Figure:
     """Draw an output over time, the changes of the outputs, and log₁₀ of the share of permutations left."""
     figure, axes = new_figure(2, rows=2, width=PAGE_WIDTH, height=5.4)
     grid = axes[0, 0].get_gridspec()
-    _traces(axes[0, 0], traces)
-    _shares(axes[0, 1], neurons, classes, log_shares)
+    _traces(axes[0, 0], results)
+    _shares(axes[0, 1], results)
     axes[1, 1].remove()
     wide = axes[1, 0]
     wide.set_subplotspec(grid[1, :])
-    _changes(wide, changes, words)
+    _changes(wide, results)
     for ax, letter in ((axes[0, 0], "a"), (wide, "b"), (axes[0, 1], "c")):
         panel_letter(ax, letter)
     return figure
 
 
-def _traces(ax: Axes, traces: Mapping[str, np.ndarray]) -> None:
+def _traces(ax: Axes, results: Results) -> None:
+    """The first output of the first ReLU network, as it is and changed."""
+    seed = run_seeds(results.settings.seed, results.settings.runs)[0]
+    where = {"quantity": "trace", "draw": seed, "activation": "ReLU", "matrix": MATRICES[0]}
+    ways = results.rows(recurrent, **where).groupby("way", sort=False)
+    traces = {str(way): sample_of(rows, by="x") for way, rows in ways}
     size = np.abs(traces["as it is"]).max()
     for name, (colour, line, width) in _TRACES.items():
         if name in traces:
@@ -57,14 +59,13 @@ def _traces(ax: Axes, traces: Mapping[str, np.ndarray]) -> None:
     ax.legend(fontsize=7, loc="upper right", ncols=2)
 
 
-def _changes(
-    ax: Axes, changes: Mapping[str, Mapping[tuple[str, str], np.ndarray]], words: Mapping[str, str]
-) -> None:
-    for row, found in enumerate(changes.values()):
-        for place, ((activation, matrix), values) in enumerate(found.items()):
-            shown = np.maximum(values, _FLOOR)
+def _changes(ax: Axes, results: Results) -> None:
+    kinds = list(product(ACTIVATIONS, MATRICES))
+    for row, way in enumerate(CHANGES):
+        for place, (activation, matrix) in enumerate(kinds):
+            shown = np.maximum(changes(results, way, activation, matrix).to_numpy(), _FLOOR)
             spread = (np.arange(len(shown)) * 0.6180339887 % 1 - 0.5) * 0.09
-            height = row + (place - (len(found) - 1) / 2) * 0.13
+            height = row + (place - (len(kinds) - 1) / 2) * 0.13
             colour = _COLOURS[activation]
             filled = not matrix.startswith("symmetric")
             ax.plot(
@@ -83,20 +84,22 @@ def _changes(
     ax.set_xticks([1e-16, 1e-12, 1e-8, 1e-4, 1.0, 1e4, 1e8, 1e12])
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlim(left=_FLOOR / 3)
-    ax.set_yticks(range(len(changes)), [f"{name}\n{words[name]}" for name in changes], fontsize=7)
-    ax.set_ylim(len(changes) - 0.5, -0.5)
+    ax.set_yticks(range(len(CHANGES)), [f"{name}\n{words}" for name, words in CHANGES.items()], fontsize=7)
+    ax.set_ylim(len(CHANGES) - 0.5, -0.5)
     ax.grid(False, axis="y")
     ax.set_xlabel("largest change of the outputs, relative")
     ax.legend(loc="upper right", markerscale=1.5)
 
 
-def _shares(ax: Axes, neurons: np.ndarray, classes: np.ndarray, log_shares: np.ndarray) -> None:
+def _shares(ax: Axes, results: Results) -> None:
+    rows = results.rows(classes, quantity="log10 share")
+    neurons, number, log_shares = (rows[column].to_numpy() for column in ("draw", "x", "value"))
     most = neurons.max()
     for count, colour in ((2, "#332288"), (3, "#44AA99"), (4, "#999933"), (5, "#CC6677")):
-        chosen = classes == count
+        chosen = number == count
         if chosen.any():
             ax.plot(neurons[chosen], log_shares[chosen], color=colour, linewidth=1.2, label=f"K = {count}")
-    others = classes > 5
+    others = number > 5
     ax.plot(neurons[others], log_shares[others], "o", markersize=1.6, color="#AAAAAA", label="other K")
     ax.axhline(0, color=INK, linewidth=0.8)
     ax.text(most, 0, "$n!$ ", ha="right", va="bottom", fontsize=7.5)
