@@ -12,6 +12,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction.results import Results
+from skiplab.studies.orhan2018.figure_1.trials import KINDS, layers
 
 Curves = Mapping[str, tuple[np.ndarray, np.ndarray]]  # network → x (points,), values (layers, points)
 
@@ -19,8 +21,9 @@ FREE, SKIP, INK, GONE = "#C1272D", "#0072B2", "#555555", "#C8C8C8"
 _FLOOR = 1e-18  # eigenvalues that are rounding are drawn here, on the line marked 0
 
 
-def singular_layer_panels(losses: Mapping[str, Curves], eigenvalues: Mapping[str, Curves]) -> Figure:
+def singular_layer_panels(results: Results) -> Figure:
     """Draw a column for each kind of singularity: the layer, the loss along a null direction, the spectrum."""
+    losses = {kind: _curves(results, kind, "loss") for kind in KINDS}
     figure, axes = new_figure(len(losses), rows=3, width=PAGE_WIDTH, height=5.6, grid=False)
     engine: Any = figure.get_layout_engine()
     engine.set(h_pad=0.06, hspace=0.04)
@@ -29,7 +32,7 @@ def singular_layer_panels(losses: Mapping[str, Curves], eigenvalues: Mapping[str
         draw_layer(axes[0, column], kind)
         axes[0, column].set_title(kind[:1].upper() + kind[1:])
         _losses(axes[1, column], losses[kind], top)
-        _spectra(axes[2, column], eigenvalues[kind])
+        _spectra(axes[2, column], _curves(results, kind, "eigenvalue"))
         axes[1, column].set_xlabel("step along $d$")
         axes[2, column].set_xlabel("eigenvalue number")
         if column:
@@ -41,6 +44,16 @@ def singular_layer_panels(losses: Mapping[str, Curves], eigenvalues: Mapping[str
     for row, letter in enumerate("abc"):
         panel_letter(axes[row, 0], letter)
     return figure
+
+
+def _curves(results: Results, kind: str, quantity: str) -> Curves:
+    """A quantity over x for every network, one curve per layer drawn."""
+    rows = results.rows(layers, kind=kind, quantity=quantity)
+    wide = {
+        str(name): part.pivot(index="draw", columns="x", values="value")
+        for name, part in rows.groupby("network")
+    }
+    return {name: (part.columns.to_numpy(float), part.to_numpy()) for name, part in wide.items()}
 
 
 def draw_layer(ax: Axes, kind: str) -> None:
