@@ -1,33 +1,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import Verdict, judge
-from skiplab.studies.orhan2017.figure_5 import STUDY, Settings
-from skiplab.studies.orhan2017.linear_flows import FOLLOWED, ONES, SMALL, start, steps_of
-from skiplab.studies.orhan2017.linear_terms import _cosine
+from skiplab.studies.orhan2017.figure_5.evidence import steps_of
+from skiplab.studies.orhan2017.figure_5.study import STUDY
+from skiplab.studies.orhan2017.figure_5.terms import _cosine
+from skiplab.studies.orhan2017.figure_5.trials import FOLLOWED, ONES, SMALL, start
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return dataclasses.replace(STUDY.settings["smoke"], runs=5, most=1500, halvings=4)
+def results(carried_out: Callable[..., Results]) -> Results:
+    settings = dataclasses.replace(STUDY.settings["smoke"], runs=5, most=1500, halvings=4)
+    return carried_out(STUDY, settings)
 
 
 @pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    calls = STUDY.stages[0](settings, [])
-    tables = [call.trial.function(call.settings, Bench()) for call in calls]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
-
-
-@pytest.fixture(scope="module")
-def verdicts(table: pd.DataFrame, settings: Settings) -> dict[tuple[str, str], Verdict]:
-    return {(v.claim, v.condition): v for v in judge(STUDY, table, settings, "quick")}
+def verdicts(results: Results) -> dict[tuple[str, str], Verdict]:
+    return {(v.claim, v.condition): v for v in judge(STUDY, results, "quick")}
 
 
 def test_the_residual_network_is_faster_but_for_a_start_along_the_modes(
@@ -68,9 +63,10 @@ def test_sets_and_terms(verdicts: dict[tuple[str, str], Verdict]) -> None:
     assert found["skip-is-a-start", "plain a = v, b = u; residual zero"] == "holds"
 
 
-def test_a_network_that_never_learns_is_not_a_number(table: pd.DataFrame) -> None:
-    assert steps_of(table, "a = b = ones, no noise", "plain").isna().all()
-    assert steps_of(table, ONES, "plain").between(100, 800).any()
+def test_a_network_that_never_learns_is_not_a_number(results: Results) -> None:
+    assert np.isnan(steps_of(results, "a = b = ones, no noise", "plain")).all()
+    steps = steps_of(results, ONES, "plain")
+    assert ((steps >= 100) & (steps <= 800)).any()
 
 
 def test_starts_are_the_captions() -> None:
@@ -87,8 +83,8 @@ def test_a_vanishing_term_is_orthogonal_to_everything() -> None:
     assert _cosine((one, one), (one, -one)) == pytest.approx(1)
 
 
-def test_the_figure_has_nine_panels(table: pd.DataFrame, settings: Settings) -> None:
-    figure = STUDY.figure(table, settings)
+def test_the_figure_has_nine_panels(results: Results) -> None:
+    figure = STUDY.figure(results)
     assert len(figure.axes) == 9
     texts = {text.get_text() for text in figure.axes[5].texts}
     assert "never" in texts
@@ -97,4 +93,5 @@ def test_the_figure_has_nine_panels(table: pd.DataFrame, settings: Settings) -> 
 def test_another_item_can_share_the_study() -> None:
     alias = dataclasses.replace(STUDY, id="orhan2018/figure-S4", item="Figure S4")
     assert alias.paper == "orhan2018"
-    assert alias.stages[0](alias.settings["quick"], []) == STUDY.stages[0](STUDY.settings["quick"], [])
+    quick = Results(STUDY.settings["quick"])
+    assert alias.stages[0](quick) == STUDY.stages[0](quick)

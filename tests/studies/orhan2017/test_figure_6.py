@@ -1,32 +1,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from skiplab.reproduction.trial import Bench
+from skiplab.figures.style import new_figure
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import Verdict, judge
-from skiplab.studies.orhan2017.figure_6 import STUDY, Settings
-from skiplab.studies.orhan2017.mode_flows import NETWORKS, Contest, raced
+from skiplab.studies.orhan2017.figure_6.evidence import raced
+from skiplab.studies.orhan2017.figure_6.plot import Portrait, portrait_panel
+from skiplab.studies.orhan2017.figure_6.study import STUDY, Settings
+from skiplab.studies.orhan2017.figure_6.trials import NETWORKS
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return dataclasses.replace(STUDY.settings["smoke"], runs=5)
+def results(carried_out: Callable[..., Results]) -> Results:
+    return carried_out(STUDY, dataclasses.replace(STUDY.settings["smoke"], runs=5))
 
 
 @pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    calls = STUDY.stages[0](settings, [])
-    tables = [call.trial.function(call.settings, Bench()) for call in calls]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
-
-
-@pytest.fixture(scope="module")
-def verdicts(table: pd.DataFrame, settings: Settings) -> dict[tuple[str, str], Verdict]:
-    return {(v.claim, v.condition): v for v in judge(STUDY, table, settings, "quick")}
+def verdicts(results: Results) -> dict[tuple[str, str], Verdict]:
+    return {(v.claim, v.condition): v for v in judge(STUDY, results, "quick")}
 
 
 def test_saddles_are_where_the_paper_says_but_for_true_dense_skips(
@@ -75,28 +71,45 @@ def test_our_own_statements(verdicts: dict[tuple[str, str], Verdict]) -> None:
         assert {v.verdict for (name, _), v in verdicts.items() if name == claim} == {"holds"}
 
 
-def test_starts_are_the_same_in_every_network(table: pd.DataFrame, settings: Settings) -> None:
+def test_starts_are_the_same_in_every_network(results: Results) -> None:
     """At zero strengths ∂u/∂a is known, so the first answers tell the starts."""
-    deep = Contest(settings.layers - 1, settings.spreads[0], settings.s)
-    residual = raced(table, "initial answer", "residual", deep)
+    residual = raced(results, "initial answer", "residual")
     assert len(residual) == 5
-    assert residual.nunique() == 5
-    np.testing.assert_allclose(raced(table, "initial answer", "hyper-residual", deep) / 362_880, 1, atol=2e-3)
+    assert len(set(residual)) == 5
+    np.testing.assert_allclose(raced(results, "initial answer", "hyper-residual") / 362_880, 1, atol=2e-3)
 
 
 def test_a_shallower_setting_names_no_race_twice() -> None:
-    calls = STUDY.stages[0](Settings(runs=12, layers=3), [])
+    calls = STUDY.stages[0](Results(Settings(runs=12, layers=3)))
     assert len(set(calls)) == len(calls)
 
 
-def test_the_figure_has_nine_panels(table: pd.DataFrame, settings: Settings) -> None:
-    figure = STUDY.figure(table, settings)
+def test_the_figure_has_nine_panels(results: Results) -> None:
+    figure = STUDY.figure(results)
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert len(titles) == 9
     assert titles[:4] == ["Plain", "Residual", "Hyper-residual, eq 7", "True dense skips"]
 
 
+@pytest.mark.parametrize("printed", [(-1.0, -1.0), (-1.0, -2.0)])
+def test_the_printed_saddle_is_ringed_only_if_it_is_elsewhere(printed: tuple[float, float]) -> None:
+    _, axes = new_figure()
+
+    def field(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        left = 2 - (a + 1) * (b + 1)
+        return left * (b + 1), left * (a + 1)
+
+    portrait_panel(axes[0, 0], Portrait("dense", field, (-1.0, -1.0), printed, 2.0, []))
+    rings = [line for line in axes[0, 0].get_lines() if line.get_markerfacecolor() == "none"]
+    assert len(rings) == (printed != (-1.0, -1.0))
+    # Both branches of the solutions satisfy (a + 1)(b + 1) = 2.
+    for branch in axes[0, 0].get_lines()[:2]:
+        a, b = (np.asarray(data, dtype=float) for data in branch.get_data())
+        np.testing.assert_allclose((a + 1) * (b + 1), 2)
+
+
 def test_another_item_can_share_the_study() -> None:
     alias = dataclasses.replace(STUDY, id="orhan2018/figure-S5", item="Figure S5")
     assert alias.paper == "orhan2018"
-    assert alias.stages[0](alias.settings["quick"], []) == STUDY.stages[0](STUDY.settings["quick"], [])
+    quick = Results(STUDY.settings["quick"])
+    assert alias.stages[0](quick) == STUDY.stages[0](quick)

@@ -1,22 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 import pytest
 
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017.note_4 import STUDY, Matrices, Settings, matrices, values
+from skiplab.studies.orhan2017.note_4.study import STUDY, Settings
+from skiplab.studies.orhan2017.tau_matrices import TauMatrices, matrices, values
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(runs=5, width=24, taus=(0.0, 0.1, 0.4, 2.0))
+def results(carried_out: Callable[..., Results]) -> Results:
+    return carried_out(STUDY, Settings(runs=5, width=24, taus=(0.0, 0.1, 0.4, 2.0)))
 
 
 @pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
+def table(results: Results) -> pd.DataFrame:
+    return results.frame
 
 
 def test_a_tau_too_large_fails_and_is_counted(table: pd.DataFrame) -> None:
@@ -25,8 +28,8 @@ def test_a_tau_too_large_fails_and_is_counted(table: pd.DataFrame) -> None:
     assert values(table, 0.4, "failed").tolist() == [0.0] * 5
 
 
-def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
-    verdicts = judge(STUDY, table, settings, "quick")
+def test_verdicts(results: Results) -> None:
+    verdicts = judge(STUDY, results, "quick")
     printed = {"prescribed-printed", "skip-vectors-printed", "overlaps-printed"}
     for each in verdicts:
         at_zero = each.condition == "τ = 0"
@@ -48,23 +51,24 @@ def test_verdicts(table: pd.DataFrame, settings: Settings) -> None:
     ],
 )
 def test_one_matrix_that_disobeys_contradicts_its_claim(
-    table: pd.DataFrame, settings: Settings, quantity: str, claim: str
+    results: Results, with_rows: Callable[..., Results], quantity: str, claim: str
 ) -> None:
+    table = results.frame
     changed = table.copy()
     rows = (table["tau"] == 0.1) & (table["quantity"] == quantity) & (table["draw"] == 2)
     assert rows.sum() == 1
     changed.loc[rows, "value"] = 0.1
-    verdicts = judge(STUDY, changed, settings, "quick")
+    verdicts = judge(STUDY, with_rows(results, changed), "quick")
     assert "contradicted" in {each.verdict for each in verdicts if each.claim == claim}
 
 
 def test_numbers_at_the_papers_size() -> None:
     """‖Σ‖₂ and the eigenvalues' moduli that the errata give, for 128 units."""
     for tau, norm, deviation in ((0.01, 1.6, 1e-13), (0.05, 13.0, 1e-12), (0.1, 222.0, 1e-11)):
-        frame = matrices.function(Matrices(tau, (0,)), Bench()).assign(tau=tau)
+        frame = matrices.function(TauMatrices(tau, (0,)), Bench()).assign(tau=tau)
         assert values(frame, tau, "norm").item() == pytest.approx(norm, rel=0.25)
         assert values(frame, tau, "deviation").item() < deviation
-    frame = matrices.function(Matrices(0.2, (0,)), Bench())
+    frame = matrices.function(TauMatrices(0.2, (0,)), Bench())
     assert 3e4 < values(frame, 0.2, "norm").item() < 3e5
     assert 1e-10 < values(frame, 0.2, "deviation").item() < 1e-6
 
@@ -76,5 +80,5 @@ def test_spectra_are_whole_and_traces_are_kept(table: pd.DataFrame) -> None:
     assert prescribed.groupby("draw")["value"].max().tolist() == [1.0] * 5
 
 
-def test_the_figure_has_six_panels(table: pd.DataFrame, settings: Settings) -> None:
-    assert len(STUDY.figure(table, settings).axes) == 6
+def test_the_figure_has_six_panels(results: Results) -> None:
+    assert len(STUDY.figure(results).axes) == 6

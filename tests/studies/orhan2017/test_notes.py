@@ -1,28 +1,23 @@
 from __future__ import annotations
 
-import pandas as pd
+from collections.abc import Callable
+
 import pytest
 
-from skiplab.reproduction.trial import Bench
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import Verdict, judge
-from skiplab.studies.orhan2017.notes import STUDY, Settings
-from skiplab.studies.orhan2017.singular_points import SHAPES
+from skiplab.studies.orhan2017.notes.study import STUDY, Settings
+from skiplab.studies.orhan2017.notes.trials import SHAPES
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(runs=2, samples=100, ratios=(0.5, 1.0))
+def results(carried_out: Callable[..., Results]) -> Results:
+    return carried_out(STUDY, Settings(runs=2, samples=100, ratios=(0.5, 1.0)))
 
 
 @pytest.fixture(scope="module")
-def table(settings: Settings) -> pd.DataFrame:
-    tables = [call.trial.function(call.settings, Bench()) for call in STUDY.stages[0](settings, [])]
-    return STUDY.table(settings, [pd.concat(tables, ignore_index=True)])
-
-
-@pytest.fixture(scope="module")
-def verdicts(table: pd.DataFrame, settings: Settings) -> list[Verdict]:
-    return judge(STUDY, table, settings, "quick")
+def verdicts(results: Results) -> list[Verdict]:
+    return judge(STUDY, results, "quick")
 
 
 def of(verdicts: list[Verdict], claim: str) -> dict[str, str]:
@@ -78,27 +73,28 @@ def test_the_printed_ones_fail_where_they_should(verdicts: list[Verdict]) -> Non
     ],
 )
 def test_one_network_that_disobeys_contradicts_its_claims(
-    table: pd.DataFrame,
-    settings: Settings,
+    results: Results,
+    with_rows: Callable[..., Results],
     verdicts: list[Verdict],
     quantity: str,
     value: float,
     claims: set[str],
 ) -> None:
+    table = results.frame
     changed = table.copy()
     rows = (table["network"] == "plain") & (table["case"] == "n = m") & (table["point"] == "b overlaps")
     changed.loc[rows & (table["quantity"] == quantity) & (table["draw"] == 1), "value"] = value
     before = {(each.claim, each.condition) for each in verdicts if each.verdict == "contradicted"}
     after = {
         (each.claim, each.condition)
-        for each in judge(STUDY, changed, settings, "quick")
+        for each in judge(STUDY, with_rows(results, changed), "quick")
         if each.verdict == "contradicted"
     }
     assert {claim for claim, _ in after - before} == claims
 
 
-def test_the_figure_has_two_panels_a_note(table: pd.DataFrame, settings: Settings) -> None:
-    figure = STUDY.figure(table, settings)
+def test_the_figure_has_two_panels_per_note(results: Results) -> None:
+    figure = STUDY.figure(results)
     assert len(figure.axes) == 6
     written = [text.get_text() for text in figure.axes[2].texts]
     assert written.count("17") == 1  # both overlap, plain, n = m
@@ -106,6 +102,6 @@ def test_the_figure_has_two_panels_a_note(table: pd.DataFrame, settings: Setting
 
 
 def test_trials_hold_ten_networks_of_each_note() -> None:
-    calls = STUDY.stages[0](Settings(runs=25, seed=3), [])
+    calls = STUDY.stages[0](Results(Settings(runs=25, seed=3)))
     assert len(calls) == 9
     assert calls[-1].settings.seeds == tuple(range(3_000_020, 3_000_025))

@@ -1,0 +1,111 @@
+"""What three-layer linear networks show: who learns first, whether equations are descent, what is orthogonal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from skiplab.reproduction import Evidence, Found, Results
+from skiplab.studies.orhan2017.figure_5.terms import singular_sets, terms
+from skiplab.studies.orhan2017.figure_5.trials import (
+    EXACT_ONES,
+    FOLLOWED,
+    MODES,
+    NAMES,
+    ONES,
+    ONES_MODES,
+    ORTHONORMAL,
+    SMALL,
+    agreement,
+    descents,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from skiplab.reproduction.trial import Trial
+
+
+def values(results: Results, trial: Trial, quantity: str, **where: str) -> np.ndarray:
+    """One number per run, in the order of the runs."""
+    return results.sample(trial, by="run", quantity=quantity, **where)
+
+
+def steps_of(results: Results, start: str, network: str, dynamics: str = "corrected") -> np.ndarray:
+    """The steps that every run took to learn; NaN if it never did."""
+    return values(results, descents, "steps", start=start, network=network, dynamics=dynamics)
+
+
+def path(
+    results: Results, start: str, network: str, quantity: str, dynamics: str = "corrected"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and a quantity of the first run's descent at them."""
+    where = {"start": start, "network": network, "dynamics": dynamics, "quantity": quantity}
+    rows = results.rows(descents, **where).sort_values("x")
+    return rows["x"].to_numpy(), rows["value"].to_numpy()
+
+
+def faster(results: Results) -> Iterator[Evidence]:
+    """Steps that the plain network takes more than the residual one."""
+    plain, small = (steps_of(results, SMALL, network) for network in ("plain", "residual"))
+    detail = f"steps: plain {plain.mean():.4g}, residual {small.mean():.4g}"
+    yield Evidence(f"(a) {NAMES[SMALL]}", [(plain - small).tolist()], detail=detail)
+    residual = steps_of(results, MODES, "residual")
+    for start in (ONES, ONES_MODES, ORTHONORMAL, MODES):
+        plain, printed = (steps_of(results, start, "plain", which) for which in ("corrected", "printed"))
+        detail = f"steps: plain {plain.mean():.4g}, residual {residual.mean():.4g}"
+        detail += f"; as printed, plain {printed.mean():.4g}"
+        if start == ONES:
+            last = path(results, EXACT_ONES, "plain", "loss")[1][-1]
+            detail += f"; without noise mode 2 is never learned and the loss stays at {last:.4g}"
+        gap = (plain - residual).tolist()
+        headline = start in (ONES, ONES_MODES)
+        yield Evidence(f"(b) plain {NAMES[start]}", [gap], headline=headline, detail=detail)
+
+
+def agrees(dynamics: str) -> Found:
+    """Evidence of how far the flow is from gradient descent with a vanishing step."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for network, start, until in FOLLOWED:
+            where = {"start": start, "network": network}
+            apart = values(results, agreement, "apart", dynamics=dynamics, **where)
+            unsettled = values(results, agreement, "unsettled", **where)
+            detail = f"to t = {until:g}; the last halving of the step changed {unsettled.max():.1g}"
+            yield Evidence(f"{network}, {NAMES[start]}", [apart.tolist()], detail=detail)
+
+    return found
+
+
+def orthogonal(results: Results) -> Iterator[Evidence]:
+    """The largest |cosine| between cooperation and competition, one number per task."""
+    plain = values(results, terms, "cosine", start="random", network="plain")
+    said = {
+        "zero": f"plain from random weights: {plain.mean():.2f}",
+        "small": "close to orthogonal, as the paper allows",
+    }
+    for start, rows in results.rows(terms, network="residual").groupby("start", sort=False):
+        headline = start in ("zero", "zero, while learning, u = v")
+        detail = said.get(str(start), "")
+        yield Evidence(f"residual at {start}", [rows["value"].tolist()], headline=headline, detail=detail)
+
+
+def stays(*sets: str) -> Found:
+    """Evidence of how far the plain network's flow gets from sets on which it starts."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for name in sets:
+            plain, residual = (
+                values(results, singular_sets, "distance", start=name, network=network)
+                for network in ("plain", "residual")
+            )
+            detail = f"residual leaves it by {residual.min():.2g} or more"
+            yield Evidence(name, [plain.tolist()], detail=detail)
+
+    return found
+
+
+def oriented(results: Results) -> Iterator[Evidence]:
+    """How far a plain network that starts along the modes is from a residual one that starts at zero."""
+    apart = values(results, descents, "apart")
+    yield Evidence("plain a = v, b = u; residual zero", [apart.tolist()])

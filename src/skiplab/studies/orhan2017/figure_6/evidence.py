@@ -1,0 +1,124 @@
+"""What single modes of deep linear networks show: where their saddles are, and which skips learn first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from skiplab.reproduction import Evidence, Results
+from skiplab.studies.orhan2017.figure_6.trials import (
+    NETWORKS,
+    PRINTED_LABELS,
+    PRINTED_SADDLES,
+    matrices,
+    race,
+    saddles,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DENSE = "dense-residual"
+
+
+class Contest(NamedTuple):
+    """One race: how many weight matrices, how spread the starts, which singular value."""
+
+    layers: int
+    spread: float
+    s: float
+
+
+def judged(results: Results) -> Contest:
+    """The race that the headline verdicts are about."""
+    settings = results.settings
+    return Contest(settings.layers - 1, settings.spreads[0], settings.s)
+
+
+def raced(results: Results, quantity: str, network: str, contest: Contest | None = None) -> np.ndarray:
+    """One number per run of a race, in the order of the runs; of the race that is judged unless another is given."""
+    where = (contest or judged(results))._asdict()
+    return results.sample(race, by="run", quantity=quantity, network=network, **where)
+
+
+def saddle_points(results: Results) -> Iterator[Evidence]:
+    """How far saddles are from the printed places, one number per task."""
+    for network in NETWORKS:
+        wide = results.rows(saddles, network=network).pivot(index="run", columns="quantity", values="value")
+        # A wrong place and a wrong kind of point both count, and so does a task in which none was found.
+        off = wide["from printed"] + wide["not a saddle"] + (wide["found"] == 0)
+        a, b = PRINTED_SADDLES[network]
+        place = f"({a:g}, {b:g})".replace("-", "−")
+        detail = f"Newton's method ended in it from {int(wide['found'].sum())} random points"
+        name = f"{network} at {place}"
+        if network == DENSE:
+            name, detail = f"true dense skips at {place}", "they have it at (−1, −1)"
+        yield Evidence(name, [off.tolist()], headline=network != DENSE, detail=detail)
+
+
+def order(results: Results) -> Iterator[Evidence]:
+    """log₁₀ of the slower network's time over the faster one's, one number per start."""
+    import numpy as np
+
+    deep = judged(results)
+    shallow = deep._replace(layers=2)
+    races = [(deep._replace(spread=spread), "time") for spread in results.settings.spreads]
+    races += [(shallow, "time"), (deep, "steps"), (shallow, "steps")]
+    for contest, quantity in dict.fromkeys(races):
+        times = {network: raced(results, quantity, network, contest) for network in NETWORKS}
+        what = "" if quantity == "time" else ", time × sharpest curvature"
+        headline = (contest, quantity) == (deep, "time")
+        for slow, fast in (("plain", "residual"), ("residual", "hyper-residual"), ("residual", DENSE)):
+            detail = f"medians {np.median(times[slow]):.3g} and {np.median(times[fast]):.3g}"
+            name = "true dense skips" if fast == DENSE else fast
+            condition = f"{slow} − {name}, {contest.layers + 1} layers, spread {contest.spread:g}{what}"
+            gap = np.log10(times[slow] / times[fast]).tolist()
+            yield Evidence(condition, [gap], headline=headline and fast != DENSE, detail=detail)
+
+
+def speed(results: Results) -> Iterator[Evidence]:
+    """How much faster three-layer networks are at the start, one number per start."""
+    settings = results.settings
+    for s in (settings.s, *settings.others):
+        contest = Contest(2, settings.spreads[0], s)
+        speeds = {network: raced(results, "initial speed", network, contest) for network in NETWORKS}
+        for fast, slow in (("residual", "plain"), ("hyper-residual", "residual")):
+            detail = f"means {speeds[fast].mean():.3g} and {speeds[slow].mean():.3g}"
+            gap = (speeds[fast] - speeds[slow]).tolist()
+            yield Evidence(f"{fast} − {slow}, s = {s:g}", [gap], headline=s == settings.s, detail=detail)
+
+
+def gradients(results: Results) -> Iterator[Evidence]:
+    """How far eqs 21–23 are from the gradients of real networks, labels corrected and (further rows) as printed."""
+    for network in NETWORKS:
+        yield Evidence(network, [_of_matrices(results, network, "gradient")])
+        if network in PRINTED_LABELS:
+            printed = _of_matrices(results, network, "gradient, printed label")
+            yield Evidence(f"{network}, labels as printed", [printed], headline=False)
+
+
+def _of_matrices(results: Results, network: str, quantity: str) -> list[float]:
+    found: list[float] = results.sample(matrices, by="run", network=network, quantity=quantity).tolist()
+    return found
+
+
+def far_above(results: Results) -> Iterator[Evidence]:
+    """The hyper-residual answer at the start over the factorial, less 1."""
+    settings = results.settings
+    start = math.factorial(settings.layers - 1)
+    u = raced(results, "initial answer", "hyper-residual")
+    detail = f"{settings.layers - 1}! = {start:,}; s = {settings.s:g}"
+    yield Evidence(f"{settings.layers} layers", [(u / start - 1).tolist()], detail=detail)
+
+
+def moved_starts(results: Results) -> Iterator[Evidence]:
+    """How much longer plain modes take that start where the skip would have put them."""
+    for network in ("residual", "hyper-residual"):
+        yield Evidence(network, [raced(results, "moved start", network).tolist()])
+
+
+def solver(results: Results) -> Iterator[Evidence]:
+    """How far the solver's times are from the exact integral's."""
+    for network in NETWORKS[:3]:
+        yield Evidence(network, [raced(results, "time from quadrature", network).tolist()])

@@ -1,0 +1,139 @@
+"""What note 4 claims of its skip matrices, as printed and corrected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skiplab.randomness import run_seeds
+from skiplab.reproduction import Call, Claim, Exact, Ordered, Results, Study, scales
+from skiplab.studies.orhan2017.note_4 import evidence
+from skiplab.studies.orhan2017.tau_matrices import TauMatrices, matrices
+
+ROUNDING = 1e-10  # relative; eigenvectors of a random orthogonal matrix are that well known
+TAUS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.28)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many random matrices of each τ, their size, and the values of τ."""
+
+    runs: int = 20
+    seed: int = 0
+    width: int = 128
+    taus: tuple[float, ...] = (*TAUS, 0.3, 0.32)
+
+
+def draws(results: Results) -> list[Call]:
+    """Name a trial for every τ."""
+    settings = results.settings
+    seeds = tuple(run_seeds(settings.seed, settings.runs))
+    return [
+        matrices.of(TauMatrices(tau, seeds, settings.width), f"τ = {tau:g}, {len(seeds)} matrices")
+        for tau in settings.taus
+    ]
+
+
+def figure(results: Results) -> Any:
+    """Draw eigenvalues, their deviation, norms, the three spectra, correlations and the two readings of R."""
+    from skiplab.studies.orhan2017.note_4.plot import skip_matrix_panels
+
+    return skip_matrix_panels(results)
+
+
+STUDY = Study(
+    id="orhan2017/note-4",
+    words=__file__,
+    settings=scales(
+        Settings, quick={"runs": 5, "taus": TAUS}, smoke={"runs": 2, "width": 16, "taus": (0.0, 0.4)}
+    ),
+    stages=(draws,),
+    figure=figure,
+    claims=(
+        Claim(
+            "unit-circle",
+            "The eigenvalues of Σ lie on the unit circle, up to n·eps·cond(T)².",
+            evidence=evidence.within_bound("deviation"),
+            kind=Exact(),
+            unit="excess over the bound",
+        ),
+        Claim(
+            "spectrum-of-o",
+            "Σ has the eigenvalues of O: their angles agree up to n·eps·cond(T)².",
+            evidence=evidence.within_bound("angle"),
+            kind=Exact(),
+            unit="excess over the bound",
+        ),
+        Claim(
+            "transpose-printed",
+            "As printed, O = U L Uᵀ.",
+            evidence=evidence.all_drawn("U L Uᵀ"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation, relative",
+        ),
+        Claim(
+            "hermitian",
+            "Corrected: O = U L Uᴴ.",
+            evidence=evidence.all_drawn("U L Uᴴ"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation, relative",
+        ),
+        Claim(
+            "real",
+            "Σ is real: T U L U⁻¹ T⁻¹ has no imaginary part, up to n·eps·cond(T).",
+            evidence=evidence.real,
+            kind=Exact(),
+            unit="excess over the bound",
+        ),
+        Claim(
+            "prescribed-printed",
+            "As printed, the eigenvalues of the matrix that correlates the vectors are exp(−τ(i − 1)).",
+            evidence=evidence.as_prescribed("correlation R"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest |λ − prescribed|",
+        ),
+        Claim(
+            "skip-vectors-printed",
+            "As the caption of figure 10 says, exp(−τ(i − 1)) are the eigenvalues of the skip vectors’ covariance.",
+            evidence=evidence.as_prescribed("covariance of skip vectors"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest |λ − prescribed|",
+        ),
+        Claim(
+            "covariance-of-eigenvectors",
+            "The covariance of the eigenvectors’ coordinates, Σ_k v_k v_kᴴ with v_k = T u_k, is R.",
+            evidence=evidence.by_tau("covariance of eigenvectors"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation, relative",
+        ),
+        Claim(
+            "overlaps-printed",
+            "Read as correlations between eigenvectors, |v_jᴴ v_k| of unit eigenvectors are the entries |R_jk|.",
+            evidence=evidence.by_tau("overlaps of eigenvectors"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation",
+        ),
+        Claim(
+            "less-orthogonal",
+            "The larger τ, the more correlated the eigenvectors, and the skip vectors too.",
+            evidence=evidence.rising("eigenvectors", "skip vectors"),
+            kind=Ordered(),
+            unit="P(larger τ > smaller τ)",
+        ),
+        Claim(
+            "norm-grows",
+            "Ours: ‖Σ‖₂ grows with τ though the eigenvalues do not.",
+            evidence=evidence.rising("norm"),
+            kind=Ordered(),
+            unit="P(larger τ > smaller τ)",
+        ),
+        Claim(
+            "factor-exists",
+            "Ours: R has a Cholesky factor in float64 up to τ = 32/(n − 1), .25 for 128 units.",
+            evidence=evidence.exists,
+            kind=Exact(),
+            unit="draws without a factor",
+        ),
+    ),
+    cost={"smoke": 0.2, "quick": 5.0, "paper": 10.0},
+)

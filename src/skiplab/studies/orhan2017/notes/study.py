@@ -1,0 +1,242 @@
+"""What notes 1–3 claim of singular Hessians, as printed and corrected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skiplab.randomness import run_seeds
+from skiplab.reproduction import Call, Claim, Exact, Results, Study, chunks, scales
+from skiplab.studies.orhan2017.notes import evidence
+from skiplab.studies.orhan2017.notes.evidence import ROUNDING
+from skiplab.studies.orhan2017.notes.trials import (
+    NETWORKS,
+    PLAIN_POINTS,
+    SingularNetworks,
+    multilayer,
+    reduced,
+    three_layers,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many random networks of each kind, note 1's samples, note 3's layers and its values of u/s."""
+
+    runs: int = 100
+    seed: int = 0
+    samples: int = 200
+    depth: int = 4
+    ratios: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0, 1.5)
+
+
+def draws(results: Results) -> list[Call]:
+    """Name a trial for every note and ten networks."""
+    settings = results.settings
+    calls = []
+    for some in chunks(run_seeds(settings.seed, settings.runs), 10):
+        names = f"networks {some[0]}–{some[-1]}"
+        third = SingularNetworks(some, depth=settings.depth, ratios=settings.ratios)
+        calls += [
+            multilayer.of(SingularNetworks(some, samples=settings.samples), f"note 1, {names}"),
+            three_layers.of(SingularNetworks(some), f"note 2, {names}"),
+            reduced.of(third, f"note 3, {names}"),
+        ]
+    return calls
+
+
+def figure(results: Results) -> Any:
+    """Draw the rows, the smallest eigenvalues, the numbers of zeros and the reduced network's eigenvalues."""
+    from skiplab.studies.orhan2017.notes.plot import note_panels
+
+    return note_panels(results)
+
+
+STUDY = Study(
+    id="orhan2017/notes",
+    words=__file__,
+    settings=scales(Settings, quick={"runs": 20}, smoke={"runs": 1, "samples": 100, "ratios": (0.5, 1.0)}),
+    stages=(draws,),
+    figure=figure,
+    claims=(
+        Claim(
+            "note-1-equal-gradients",
+            "Note 1: where two units have equal incoming weights, ∂E/∂W_ij = ∂E/∂W_ij′.",
+            evidence=evidence.note_1("gradients"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest difference, relative",
+        ),
+        Claim(
+            "note-1-rows-printed",
+            "Note 1 as printed: the rows of the Hessian for W_ij and W_ij′ are then identical.",
+            evidence=evidence.note_1("rows"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest difference, relative",
+        ),
+        Claim(
+            "note-1-rows",
+            "Corrected: they agree in all columns but those of the incoming weights of the two units.",
+            evidence=evidence.note_1("rows elsewhere"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest difference, relative",
+        ),
+        Claim(
+            "note-1-degenerate-printed",
+            "Note 1 as printed: the Hessian is degenerate there.",
+            evidence=evidence.note_1("smallest"),
+            kind=Exact(rounding=ROUNDING),
+            unit="smallest |eigenvalue|, relative",
+        ),
+        Claim(
+            "note-1-zeros",
+            "Corrected: off an optimum it gains a zero for every outgoing weight a unit has more than incoming ones.",
+            evidence=evidence.note_1_zeros_gained,
+            kind=Exact(),
+            unit="zeros gained − predicted",
+        ),
+        Claim(
+            "note-1-block",
+            "Corrected: what gains a zero for every outgoing weight is the Gauss–Newton block of their layer.",
+            evidence=evidence.note_1_block_gained,
+            kind=Exact(),
+            unit="zeros gained − predicted",
+        ),
+        Claim(
+            "flat",
+            "Notes 1 and 2: the loss is exactly flat along each predicted direction.",
+            evidence=evidence.notes_1_and_2("flat"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest |ΔE|/E",
+        ),
+        Claim(
+            "not-curved",
+            "Notes 1 and 2: dᵀHd = 0 along them.",
+            evidence=evidence.notes_1_and_2("along"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest |dᵀHd|/‖H‖",
+        ),
+        Claim(
+            "pushed",
+            "Corrected: Hd is not 0 along any of them off an optimum, in any network drawn.",
+            evidence=evidence.pushes,
+            kind=Exact(),
+            unit="networks with Hd = 0",
+        ),
+        Claim(
+            "null-at-an-optimum",
+            "Corrected: at an optimum Hd = 0.",
+            evidence=evidence.null_at_an_optimum,
+            kind=Exact(rounding=ROUNDING),
+            unit="largest ‖Hd‖/‖H‖",
+        ),
+        Claim(
+            "note-2-derivatives",
+            "Note 2: eqs 29, 30, 32 and 33 are the second derivatives in a.",
+            evidence=evidence.eq_30,
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation, relative",
+        ),
+        Claim(
+            "note-2-columns-printed",
+            "Note 2 as printed: where b_i = b_j (a_i = a_j) the columns of a_i and a_j (b_i and b_j) are identical.",
+            evidence=evidence.note_2("rows", *evidence.OVERLAPS[:2]),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest difference, relative",
+        ),
+        Claim(
+            "note-2-singular-printed",
+            "Section 2.3.1 as printed: the plain Hessian is singular where units overlap or a_i = 0.",
+            evidence=evidence.note_2("smallest", *PLAIN_POINTS[1:]),
+            kind=Exact(rounding=ROUNDING),
+            unit="smallest |eigenvalue|, relative",
+        ),
+        Claim(
+            "note-2-residual-printed",
+            "Note 2 as printed: the residual network’s Hessian is not singular there.",
+            evidence=evidence.residual_zeros,
+            kind=Exact(),
+            unit="zeros",
+        ),
+        Claim(
+            "gauss-newton-everywhere",
+            "Corrected: Gauss–Newton has n² zeros at any generic point (n ≤ m; else 2nm − m²), plain or residual.",
+            evidence=evidence.generic_zeros,
+            kind=Exact(),
+            unit="zeros − predicted",
+        ),
+        Claim(
+            "gauss-newton-gains",
+            "Corrected: an overlap of a or b adds m − n to them, of both 2(m − n) + 1, in plain with n ≤ m; "
+            "skips: none.",
+            evidence=evidence.gauss_newton_gains,
+            kind=Exact(),
+            unit="zeros gained − predicted",
+        ),
+        Claim(
+            "zeros-by-rank",
+            "Corrected: zeros are 2nm − m(r_A + r_B) + r_A r_B in all, m(n − r_B) and m(n − r_A) in the "
+            "blocks of a and b.",
+            evidence=evidence.closed_form_zeros,
+            kind=Exact(),
+            unit="zeros − predicted",
+        ),
+        Claim(
+            "block-gains",
+            "Corrected: the overlap of b adds m zeros to the block of a, and vice versa, in plain with n ≤ m; "
+            "skips: none.",
+            evidence=evidence.block_gains,
+            kind=Exact(),
+            unit="zeros gained − predicted",
+        ),
+        Claim(
+            "skips-move-it",
+            "Ours: skips move the singular set: where b_i + u_i = b_j + u_j the residual network’s block gains them.",
+            evidence=evidence.moved_overlap,
+            kind=Exact(),
+            unit="zeros gained − predicted",
+        ),
+        Claim(
+            "note-3-derivatives",
+            "Note 3: eqs 36 and 37 are the second derivatives.",
+            evidence=evidence.note_3("eqs 36–37", *NETWORKS),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation, relative",
+        ),
+        Claim(
+            "note-3-columns-printed",
+            "Note 3 as printed: where a_i = a_j the residual Hessian’s columns are identical.",
+            evidence=evidence.note_3_by_ratio("rows", NETWORKS[1]),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest difference, relative",
+        ),
+        Claim(
+            "note-3-degenerate-printed",
+            "Note 3 as printed: so it is degenerate.",
+            evidence=evidence.note_3_by_ratio("smallest", NETWORKS[1]),
+            kind=Exact(rounding=ROUNDING),
+            unit="smallest |eigenvalue|, relative",
+        ),
+        Claim(
+            "note-3-hyper-printed",
+            "Note 3 as printed: the hyper-residual Hessian is not degenerate.",
+            evidence=evidence.note_3_by_ratio("zeros", NETWORKS[2]),
+            kind=Exact(),
+            unit="zeros",
+        ),
+        Claim(
+            "note-3-eigenvalue",
+            "Corrected: where a_i = a_j, e_i − e_j is an eigenvector with eigenvalue u(s − u)/(a_i + c)².",
+            evidence=evidence.note_3("eigenvalue deviation", *NETWORKS[:2]),
+            kind=Exact(rounding=ROUNDING),
+            unit="deviation, relative",
+        ),
+        Claim(
+            "note-3-zeros",
+            "Corrected: every reduced Hessian has L − 1 zeros at u = s, one at u = s(L − 1)/(2L − 1), else none.",
+            evidence=evidence.note_3_zeros,
+            kind=Exact(),
+            unit="zeros − predicted",
+        ),
+    ),
+    cost={"smoke": 1.5, "quick": 15.0, "paper": 50.0},
+)

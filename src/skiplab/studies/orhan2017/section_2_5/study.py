@@ -1,0 +1,150 @@
+"""What section 2.5 claims of recurrent networks and of classes of neurons, as printed and corrected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skiplab.randomness import run_seeds
+from skiplab.reproduction import Call, Claim, Exact, Results, Study, chunks, scales, subset
+from skiplab.studies.orhan2017.section_2_5.evidence import (
+    ROUNDING,
+    broken,
+    counted,
+    fewer,
+    for_changes,
+    unchanged,
+)
+from skiplab.studies.orhan2017.section_2_5.trials import (
+    ACTIVATIONS,
+    MATRICES,
+    NeuronClasses,
+    RecurrentNetworks,
+    classes,
+    recurrent,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many random networks, their size, steps in time, and up to how many neurons classes are counted."""
+
+    runs: int = 500
+    seed: int = 0
+    units: int = 12
+    ends: int = 3
+    steps: int = 12
+    neurons: int = 200
+    counted: int = 8
+
+
+def draws(results: Results) -> list[Call]:
+    """Name a trial for every fifty networks, and one for the classes."""
+    settings = results.settings
+    calls = [
+        recurrent.of(subset(RecurrentNetworks, settings, seeds=some), f"networks {some[0]}–{some[-1]}")
+        for some in chunks(run_seeds(settings.seed, settings.runs), 50)
+    ]
+    return [*calls, classes.of(subset(NeuronClasses, settings), "classes of neurons")]
+
+
+def figure(results: Results) -> Any:
+    """Draw outputs over time, changes of the outputs, and the share of permutations left."""
+    from skiplab.studies.orhan2017.section_2_5.plot import recurrent_panels
+
+    return recurrent_panels(results)
+
+
+STUDY = Study(
+    id="orhan2017/section-2.5",
+    words=__file__,
+    settings=scales(
+        Settings,
+        quick={"runs": 50, "neurons": 60},
+        smoke={"runs": 5, "neurons": 20, "counted": 6},
+    ),
+    stages=(draws,),
+    figure=figure,
+    claims=(
+        Claim(
+            "permutation-printed",
+            "As printed: unless W is symmetric, no permutation of the units keeps the function.",
+            evidence=broken("units permuted", matrices=MATRICES[:1]),
+            kind=Exact(),
+            unit="networks with the same function",
+        ),
+        Claim(
+            "permutation",
+            "Corrected: W → PWPᵀ, U → PU, V → VPᵀ keeps the function, whatever W and f.",
+            evidence=unchanged("units permuted"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest change, relative",
+        ),
+        Claim(
+            "symmetric-printed",
+            "As printed: if W is symmetric, a permutation of the units keeps the function.",
+            evidence=for_changes(unchanged, "units permuted", "rows permuted", matrices=MATRICES[1:]),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest change, relative",
+        ),
+        Claim(
+            "rescaling-printed",
+            "As printed: no rescaling of weights keeps the function.",
+            evidence=for_changes(broken, "ends rescaled", "units rescaled"),
+            kind=Exact(),
+            unit="networks with the same function",
+        ),
+        Claim(
+            "rescaling",
+            "Corrected: for ReLU and linear units U → 10U, V → V/10 and another positive scale for each unit "
+            "keep it.",
+            evidence=for_changes(unchanged, "ends rescaled", "units rescaled", activations=ACTIVATIONS[1:]),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest change, relative",
+        ),
+        Claim(
+            "sharing",
+            "As printed: the weights between different steps cannot be rescaled: W → 10W, V → V/10 changes "
+            "the function.",
+            evidence=broken("recurrence rescaled"),
+            kind=Exact(),
+            unit="networks with the same function",
+        ),
+        Claim(
+            "untied",
+            "Ours: with untied weights another permutation at every step keeps the function.",
+            evidence=unchanged("permuted at each step"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest change, relative",
+        ),
+        Claim(
+            "less-symmetric",
+            "So a recurrent network is less symmetric than a feedforward one of its size: n! < (n!)^T.",
+            evidence=fewer,
+            kind=Exact(),
+            unit="cases where it is not less",
+        ),
+        Claim(
+            "classes",
+            "K!(d!)^K < n! for n = Kd neurons in K classes, 1 < K < n.",
+            evidence=counted("violation", up_to="neurons"),
+            kind=Exact(),
+            unit="violations",
+        ),
+        Claim(
+            "classes-counted",
+            "K!(d!)^K is the number of permutations that map every class onto a class.",
+            evidence=counted("miscount", up_to="counted"),
+            kind=Exact(),
+            unit="formula − count",
+        ),
+        Claim(
+            "classes-kept",
+            "Ours: those that keep every neuron in its class number (d!)^K.",
+            evidence=counted("miscount, each onto itself", up_to="counted"),
+            kind=Exact(),
+            unit="formula − count",
+        ),
+    ),
+    cost={"smoke": 0.3, "quick": 3.0, "paper": 8.0},
+)
