@@ -15,7 +15,6 @@ from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.runner import Options, results_of, run_study
 from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.reproduction.study import SCALES, Study, stage_name
-from skiplab.reproduction.transition import calls_of as ask_stage
 from skiplab.reproduction.trial import Call
 from skiplab.studies import CATALOGUE
 
@@ -84,7 +83,7 @@ def names_before(study: Study, number: int) -> set[str]:
 
 def calls_of(study: Study, number: int, results: Results) -> list[Call]:
     """The calls that a stage names."""
-    return list(ask_stage(study, study.stages[number], results))
+    return list(study.stages[number](results))
 
 
 def moved_on(settings: Any, later: int) -> Any:

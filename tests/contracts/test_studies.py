@@ -18,7 +18,6 @@ from skiplab.reproduction.results import Results
 from skiplab.reproduction.runner import Options, drawn, results_of, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun
 from skiplab.reproduction.study import SCALES, Study
-from skiplab.reproduction.transition import calls_of
 from skiplab.studies import CATALOGUE
 
 every_study = pytest.mark.parametrize("study", list(CATALOGUE), ids=lambda study: study.id)
@@ -82,7 +81,7 @@ def test_costs_are_given(study: Study) -> None:
 def test_quick_and_paper_name_distinct_trials(study: Study) -> None:
     """The first stage can be named without any table, and no two calls of it are the same."""
     for scale in ("quick", "paper"):
-        calls = calls_of(study, study.stages[0], Results(study.settings[scale]))
+        calls = study.stages[0](Results(study.settings[scale]))
         assert calls
         assert len(set(calls)) == len(calls)
         assert all(call.label for call in calls)

@@ -24,7 +24,6 @@ from skiplab.reproduction.executor import Job, run_job
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.settings import choose
 from skiplab.reproduction.tables import write_table
-from skiplab.reproduction.transition import calls_of
 from skiplab.studies import CATALOGUE
 
 # Fully connected networks in training, eigenvalues of matrices, convolutional networks in training.
@@ -136,7 +135,7 @@ def jobs() -> tuple[Job, ...]:
     found = []
     for name in STUDIES:
         study = CATALOGUE[name]
-        call = next(iter(calls_of(study, study.stages[0], Results(choose(study, "smoke", {}).settings))))
+        call = next(iter(study.stages[0](Results(choose(study, "smoke", {}).settings))))
         found.append(Job(call.key(data.fingerprint), call, "cpu", None, None, None))
     return tuple(found)
 

@@ -6,7 +6,7 @@ their matrices as ``skips``, from the least to the most orthogonal one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,7 +80,7 @@ def train_taus(results: Results) -> list[Call]:
     return GainExperiment(*results.settings.skips).train(results)
 
 
-def trend(results: Results) -> Sequence[Evidence]:
+def trend(results: Results) -> Iterable[Evidence]:
     """Accuracies from the least to the most orthogonal matrix."""
     return each_of(results.settings.skips)(results)
 

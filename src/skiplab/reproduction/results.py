@@ -103,7 +103,7 @@ def joined(parts: Sequence[Part]) -> pd.DataFrame:
     for column in ("trial", "stage"):
         words = [getattr(part, column) for part in parts]
         kinds = list(dict.fromkeys(words))
-        codes = np.repeat([kinds.index(word) for word in words], counts)
+        codes = np.repeat([kinds.index(word) for word in words], counts).astype(np.int64)
         frame[column] = pd.Categorical.from_codes(codes, categories=kinds)
     return frame
 

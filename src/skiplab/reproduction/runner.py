@@ -25,8 +25,6 @@ from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.settings import Chosen, choose, settings_of
 from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.reproduction.study import Study, stage_name
-from skiplab.reproduction.transition import ask, calls_of
-from skiplab.reproduction.transition import table_of as table_of_study
 from skiplab.reproduction.trial import Call, plain
 
 if TYPE_CHECKING:
@@ -94,7 +92,7 @@ def run_study(
     # Stages, tables and verdicts compute as well. Without torch, which takes long to import, nobody has set anything.
     with steady_arithmetic() if "torch" in sys.modules else contextlib.nullcontext():
         for stage in study.stages:
-            calls = {call.key(data.fingerprint): call for call in calls_of(study, stage, results)}
+            calls = {call.key(data.fingerprint): call for call in stage(results)}
             tables = complete(calls, store, study, options)
             of = stage_name(stage)
             named += [_named(key, call, of) for key, call in calls.items()]
@@ -237,7 +235,7 @@ def drawn(study: Study, run: StudyRun) -> StudyRun:
     from skiplab.figures import style
 
     with tempfile.TemporaryDirectory(dir=run.folder) as aside:
-        style.save(ask(study, study.figure, results_of(study, run)), Path(aside))
+        style.save(study.figure(results_of(study, run)), Path(aside))
         for picture in sorted(Path(aside).iterdir()):
             move(picture, run.folder / picture.name)
     return run
@@ -245,8 +243,7 @@ def drawn(study: Study, run: StudyRun) -> StudyRun:
 
 def study_table(study: Study, run: StudyRun) -> pd.DataFrame:
     """All rows behind a stored run, each with its trial and stage."""
-    found: pd.DataFrame = table_of_study(study, results_of(study, run))
-    return found
+    return results_of(study, run).frame
 
 
 def _there(table: pd.DataFrame | None, study: Study) -> pd.DataFrame:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction.claim import Claim, Greater, Kind
 from skiplab.reproduction.trial import Call
 from skiplab.reproduction.words import read
 
+if TYPE_CHECKING:
+    from skiplab.reproduction.results import Results
+
 SCALES = ("smoke", "quick", "paper")
 
 # A stage names trials from the settings and the results of the stages before it, so that a grid search can decide
 # what is trained next. Its rows bear the function's name, or the stage that a call says it is for.
-Stage = Callable[..., Sequence[Call]]
+Stage = Callable[["Results"], Sequence[Call]]
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,9 @@ class Study:
     words: str
     settings: Mapping[str, Any]
     stages: Sequence[Stage] = field(repr=False)
-    figure: Callable[..., Any] = field(repr=False)
+    figure: Callable[[Results], Any] = field(repr=False)
     claims: Sequence[Claim] = field(repr=False)
     cost: Mapping[str, float]
-    table: Any = field(repr=False, default=None)  # of studies not yet written on Results
     paper_device: str = "cpu"
     alpha: float = 0.05
     in_tour: bool = False

@@ -20,8 +20,8 @@ from skiplab.checks import one_of, require
 from skiplab.reproduction.claim import Claim, Evidence, Kind
 from skiplab.reproduction.kinds import Finding, named
 from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED, Region
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
-from skiplab.reproduction.transition import ask
 
 if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
@@ -109,26 +109,16 @@ class _Row:
     finding: Finding
 
 
-def judge(study: Study, results: Any, *rest: Any) -> list[Verdict]:
+def judge(study: Study, results: Results, scale: str) -> list[Verdict]:
     """Judge every claim of a study in every condition.
 
     Headline rows are one family, with a familywise error of at most alpha, and further rows are another: what is
     looked at besides must not change what is said of the claims. A family is its rows that have a test: not exact
     claims, ranges, or rows with too few or diverged runs.
     """
-    *settings, scale = rest
-    alpha = None
-
-    def evidence_of(claim: Claim) -> Iterable[Evidence]:
-        if settings:  # a test of a study not yet written on Results
-            found: Iterable[Evidence] = claim.evidence(results, settings[0])
-            return found
-        return ask(study, claim.evidence, results)  # type: ignore[no-any-return]
-
-    rows = [_row(study.id, claim, evidence) for claim in study.claims for evidence in evidence_of(claim)]
-    alpha = study.alpha if alpha is None else alpha
-    headlines = _tested([row for row in rows if row.evidence.headline], alpha)
-    further = _tested([row for row in rows if not row.evidence.headline], alpha)
+    rows = [_row(study.id, claim, evidence) for claim in study.claims for evidence in claim.evidence(results)]
+    headlines = _tested([row for row in rows if row.evidence.headline], study.alpha)
+    further = _tested([row for row in rows if not row.evidence.headline], study.alpha)
     return [
         _verdict(study.id, scale, row, next(headlines if row.evidence.headline else further)) for row in rows
     ]

@@ -13,7 +13,6 @@ from skiplab.experiments import networks
 from skiplab.experiments.skip_networks import skip_of
 from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.study import Study
-from skiplab.reproduction.transition import calls_of
 from skiplab.reproduction.trial import Bench, Call
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import note_4
@@ -27,7 +26,7 @@ SETTINGS = dataclasses.replace(STUDY.settings["smoke"], runs=6, gains=(1.0,), ta
 
 def named(study: Study, settings: Any) -> list[Call]:
     """The calls of a study's first stage."""
-    return list(calls_of(study, study.stages[0], Results(settings)))
+    return list(study.stages[0](Results(settings)))
 
 
 def results_of(trained: Make, accuracy: Sequence[float]) -> Results:
