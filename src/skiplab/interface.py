@@ -7,43 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused
 from skiplab.curvature import products as product
-from skiplab.curvature.products import HessianProduct
-from skiplab.ensembles import Ensemble
+from skiplab.curvature.products import HessianProduct as HessianProduct
+from skiplab.ensembles import Ensemble as Ensemble
 from skiplab.measurements import activation_patterns as patterns
 from skiplab.measurements import gradient_norms as norms
 from skiplab.measurements import gradient_shattering as shattering
 from skiplab.measurements import hessian_spectrum as spectrum
 from skiplab.measurements import singularities as singular
 from skiplab.measurements import symmetry
-from skiplab.measurements.autocorrelation import autocorrelation
-from skiplab.remedies.looks_linear import looks_linear
+from skiplab.measurements.autocorrelation import autocorrelation as autocorrelation
+from skiplab.remedies.looks_linear import looks_linear as looks_linear
 from skiplab.reproduction.runner import Options, Watcher, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
-from skiplab.subjects import Subject
+from skiplab.subjects import Subject as Subject
 from skiplab.waiting import Waiting, watched
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from skiplab.reproduction.study import Study
-
-__all__ = [
-    "Ensemble",
-    "HessianProduct",
-    "Subject",
-    "activation_patterns",
-    "autocorrelation",
-    "gradient_norms",
-    "gradient_shattering",
-    "hessian_product",
-    "hessian_spectrum",
-    "looks_linear",
-    "permutation_symmetry",
-    "rescaling_symmetry",
-    "results",
-    "run",
-    "singularities",
-]
 
 activation_patterns = watched(patterns.activation_patterns)
 gradient_norms = watched(norms.gradient_norms)

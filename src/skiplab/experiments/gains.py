@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from skiplab.experiments import networks
 from skiplab.experiments.networks import GainSettings, Member
-from skiplab.reproduction.claim import Evidence
+from skiplab.reproduction.claim import Claim, Equivalent, Evidence
 from skiplab.reproduction.results import Found, Results, matching, sample_of
 from skiplab.reproduction.trial import Call
 
@@ -170,6 +170,15 @@ def log_decay(rows: pd.DataFrame) -> np.ndarray:
     logs = np.where(np.isinf(logs), np.nan, logs).reshape(norms["seed"].nunique(), -1, layers)
     slopes = np.polyfit(np.arange(layers), logs.reshape(-1, layers).T, 1)[0]
     return slopes.reshape(logs.shape[:2]).mean(1) * (layers - 1)
+
+
+RESIDUAL_FLAT = Claim(
+    "residual-flat",
+    "Gradient norms of residual networks do not diminish in earlier layers (log norm changes by < ln 10).",
+    of_one(RESIDUAL, log_decay),
+    kind=Equivalent(margin=FLAT),
+    unit="log norm",
+)
 
 
 # Naming trials -------------------------------------------------------------------------------------------------

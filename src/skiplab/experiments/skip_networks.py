@@ -107,14 +107,14 @@ FOLDING_CLAIMS = (
     Claim(
         "monotone-in-folding",
         "Accuracy falls as the number of distinct skip vectors falls.",
-        evidence=trend,
+        trend,
         kind=Ordered(),
         unit="P(more orthogonal > less)",
     ),
     Claim(
         "orthogonal-not-worse",
         "Dense orthogonal skips perform at least as well as identity skips (within a point).",
-        evidence=compare(ORTHOGONAL, IDENTITY),
+        compare(ORTHOGONAL, IDENTITY),
         kind=Greater(margin=ONE_POINT),
         unit="accuracy",
     ),

@@ -104,7 +104,7 @@ def joined(parts: Sequence[Part]) -> pd.DataFrame:
         words = [getattr(part, column) for part in parts]
         kinds = list(dict.fromkeys(words))
         codes = np.repeat([kinds.index(word) for word in words], counts).astype(np.int64)
-        frame[column] = pd.Categorical.from_codes(codes, categories=kinds)
+        frame[column] = pd.Categorical.from_codes(codes.tolist(), categories=pd.Index(kinds))
     return frame
 
 

@@ -32,7 +32,7 @@ STUDY = Study(
         Claim(
             "hyper-not-worse",
             "Hyper-residual networks perform at least as well as residual ones (within a point; the paper: better).",
-            evidence=compare(HYPER_RESIDUAL, RESIDUAL),
+            compare(HYPER_RESIDUAL, RESIDUAL),
             kind=Greater(margin=ONE_POINT),
             unit="accuracy",
         ),

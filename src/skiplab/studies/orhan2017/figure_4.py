@@ -47,7 +47,7 @@ STUDY = Study(
         Claim(
             "number-of-minima",
             "The paper's number of local minima lies in our range over targets, give or take a tenth.",
-            evidence=minima,
+            minima,
             kind=Value(tolerance=0.1, spread="range"),
             unit="local minima",
         ),

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from skiplab.experiments.gains import FLAT, ONE_POINT, PLAIN, RESIDUAL, compare, log_decay, of_one
+from skiplab.experiments.gains import (
+    FLAT,
+    ONE_POINT,
+    PLAIN,
+    RESIDUAL,
+    RESIDUAL_FLAT,
+    compare,
+    log_decay,
+    of_one,
+)
 from skiplab.reproduction import Claim, Equivalent, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.bias_grid import QUICK, SMOKE, SYMM_BREAK, WITH_BN, GridSettings, experiment
 
@@ -25,31 +34,25 @@ STUDY = Study(
     stages=EXPERIMENT.stages,
     figure=figure,
     claims=(
-        Claim(
-            "residual-flat",
-            "Gradient norms of residual networks do not diminish in earlier layers (log norm changes by < ln 10).",
-            evidence=of_one(RESIDUAL, log_decay),
-            kind=Equivalent(margin=FLAT),
-            unit="log norm",
-        ),
+        RESIDUAL_FLAT,
         Claim(
             "plain-decays",
             "Gradient norms of plain networks decay towards the input (log norm falls by > ln 10).",
-            evidence=of_one(PLAIN, log_decay),
+            of_one(PLAIN, log_decay),
             kind=Greater(margin=-FLAT),
             unit="log norm",
         ),
         Claim(
             "symm-break-decays",
             "Gradient norms of BiasSymmBreak networks decay towards the input (log norm falls by > ln 10).",
-            evidence=of_one(SYMM_BREAK, log_decay),
+            of_one(SYMM_BREAK, log_decay),
             kind=Greater(margin=-FLAT),
             unit="log norm",
         ),
         Claim(
             "bn-reaches-residual",
             "BiasSymmBreak with one BatchNorm comes within a point of the residual network's accuracy.",
-            evidence=compare(WITH_BN, RESIDUAL),
+            compare(WITH_BN, RESIDUAL),
             kind=Equivalent(margin=ONE_POINT),
             unit="accuracy",
         ),

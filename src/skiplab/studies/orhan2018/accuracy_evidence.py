@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from skiplab.reproduction import Claim, Evidence, Found, Greater, Results
+from skiplab.reproduction import Claim, Evidence, Found, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.accuracy_trials import WIDE, small
 
@@ -93,8 +93,7 @@ def _correlated(name: str, words: str, quantity: str, sign: int) -> Claim:
     return Claim(
         name,
         f"{words} (Spearman's ρ over plain networks of the paper's width).",
-        evidence=correlation_with_accuracy(quantity, sign),
-        kind=Greater(),
+        correlation_with_accuracy(quantity, sign),
         unit="Fisher's z" if sign > 0 else "−Fisher's z",
     )
 
@@ -103,8 +102,7 @@ CLAIMS = (
     Claim(
         "worst-more-degenerate",
         "The worst plain networks have a larger fraction of degenerate eigenvalues than the best.",
-        evidence=more_degenerate,
-        kind=Greater(),
+        more_degenerate,
         unit="fraction",
     ),
     _correlated(

@@ -14,7 +14,7 @@ from skiplab.experiments.narrow_networks import (
     narrow_searches,
     values,
 )
-from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Evidence, Results, Study, scales
 from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, narrow_bias_runs
 
@@ -113,15 +113,13 @@ STUDY = Study(
         Claim(
             "bias-reg-beats-plain",
             "BiasReg improves the training accuracy of plain networks.",
-            evidence=compare(BIAS_REG, PLAIN),
-            kind=Greater(),
+            compare(BIAS_REG, PLAIN),
             unit="accuracy",
         ),
         Claim(
             "bias-reg-less-degenerate",
             "BiasReg networks are less degenerate than plain ones, at every measured epoch of training.",
-            evidence=less_degenerate,
-            kind=Greater(),
+            less_degenerate,
             unit="fraction",
         ),
     ),

@@ -23,7 +23,7 @@ from skiplab.experiments.skip_networks import (
     shown,
     train_folded,
 )
-from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Evidence, Results, Study, scales
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,8 +110,7 @@ STUDY = Study(
         Claim(
             "orthogonal-has-fewer-zeros",
             "Zero responses are rarer with dense orthogonal than with identity skips, at every measured epoch.",
-            evidence=fewer_zeros,
-            kind=Greater(),
+            fewer_zeros,
             unit="probability",
         ),
     ),

@@ -101,8 +101,7 @@ def _degenerate(fewer: Model, more: Model) -> Claim:
         f"{fewer.name}-more-degenerate-than-{more.name}",
         f"{fewer.name.capitalize()} networks have more degenerate eigenvalues than {more.name} ones, "
         "at every measured epoch.",
-        evidence=every_epoch("degenerate", fewer, more),
-        kind=Greater(),
+        every_epoch("degenerate", fewer, more),
         unit="fraction",
     )
 
@@ -112,8 +111,7 @@ def _negative(fewer: Model, more: Model) -> Claim:
         f"{more.name}-more-negative-than-{fewer.name}",
         f"{more.name.capitalize()} networks have more negative eigenvalues than {fewer.name} ones, "
         "at every measured epoch.",
-        evidence=every_epoch("negative", more, fewer),
-        kind=Greater(),
+        every_epoch("negative", more, fewer),
         unit="fraction",
     )
 
@@ -126,7 +124,7 @@ def _accuracy(fewer: Model, more: Model) -> Claim:
     return Claim(
         f"{more.name}-beats-{fewer.name}" if better else f"{more.name}-not-worse-than-{fewer.name}",
         f"{more.name.capitalize()} networks reach {words} training accuracy {ending}, at the paper's width.",
-        evidence=accuracy_at_both_widths(more, fewer),
+        accuracy_at_both_widths(more, fewer),
         kind=Greater(margin=0.0 if better else ONE_POINT),
         unit="accuracy",
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, chunks, scales, subset
+from skiplab.reproduction import Call, Claim, Evidence, Results, Study, chunks, scales, subset
 from skiplab.studies.balduzzi2017.line_gradients import (
     LAGS,
     NOISES,
@@ -126,30 +126,25 @@ STUDY = Study(
     ),
     stages=(draws,),
     figure=figure,
+    unit="ACF",
     claims=(
         Claim(
             "shallow-brown",
             "The gradient of a network with one hidden layer resembles brown noise: on average over networks its ACF "
             "averaged over lags 1 to 15 lies in the band of single series of brown noise.",
-            evidence=shallow_brown,
-            kind=Greater(),
-            unit="ACF",
+            shallow_brown,
         ),
         Claim(
             "deep-white",
             "The gradient of a 24-layer feedforward network resembles white noise: on average over networks its ACF "
             "averaged over lags 1 to 15 lies in the band of single series of white noise.",
-            evidence=deep_white,
-            kind=Greater(),
-            unit="ACF",
+            deep_white,
         ),
         Claim(
             "resnet-between",
             "The gradient of a 50-layer resnet lies in between: on average over networks, above the band of single "
             "series of white noise and below that of brown noise.",
-            evidence=between,
-            kind=Greater(),
-            unit="ACF",
+            between,
         ),
     ),
     cost={"smoke": 0.5, "quick": 15.0, "paper": 45.0},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales, subset
+from skiplab.reproduction import Call, Claim, Evidence, Results, Study, scales, subset
 from skiplab.studies.balduzzi2017.line_gradients import (
     LAGS,
     NOISES,
@@ -107,22 +107,19 @@ STUDY = Study(
     ),
     stages=(draws,),
     figure=figure,
+    unit="ACF",
     claims=(
         Claim(
             "order-by-kind",
             "From 10 layers on the ACF, averaged over lags 1 to 15, is smallest in feedforward networks, larger in "
             "resnets with β = 1 and largest in resnets with β = .1.",
-            evidence=order_by_kind,
-            kind=Greater(),
-            unit="ACF",
+            order_by_kind,
         ),
         Claim(
             "deepest-white",
             "In 50-layer feedforward networks gradients are indistinguishable from white noise: on average over "
             "networks their ACF averaged over lags 1 to 15 lies in the 95 % band of single series of white noise.",
-            evidence=deepest_white,
-            kind=Greater(),
-            unit="ACF",
+            deepest_white,
         ),
     ),
     cost={"smoke": 0.5, "quick": 30.0, "paper": 30.0},

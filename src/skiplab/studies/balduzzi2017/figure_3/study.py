@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from skiplab.reproduction import Claim, Equivalent, Evidence, Greater, Results, Study, Value
+from skiplab.reproduction import Claim, Equivalent, Evidence, Results, Study, Value
 from skiplab.studies.balduzzi2017.activity import SCALES, by_layer, draws, kinds
 
 
@@ -72,28 +72,27 @@ STUDY = Study(
         Claim(
             "half-active",
             "Neurons are active for half their inputs on average, with or without batch normalisation.",
-            evidence=half_active,
+            half_active,
             kind=Value(tolerance=0.1),
             unit="share of inputs",
         ),
         Claim(
             "quarter-coactive-with-bn",
             "With batch normalisation neurons are co-active for a quarter of distinct pairs of inputs.",
-            evidence=quarter_coactive,
+            quarter_coactive,
             kind=Value(tolerance=0.1),
             unit="share of pairs",
         ),
         Claim(
             "coactive-climbs-without-bn",
             "Without batch normalisation the co-active proportion climbs with depth.",
-            evidence=climbs,
-            kind=Greater(),
+            climbs,
             unit="share of pairs",
         ),
         Claim(
             "resnets-the-same",
             "Resnets with batch normalisation behave the same as feedforward networks with it.",
-            evidence=resnets_alike,
+            resnets_alike,
             kind=Equivalent(margin=0.025),
             unit="share",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skiplab.reproduction import Claim, Evidence, Found, Greater, Results, Study
+from skiplab.reproduction import Claim, Evidence, Found, Results, Study
 from skiplab.studies.balduzzi2017.activity import BINS, SCALES, by_layer, draws, histogram
 
 # By the words of verdicts, the titles of the figure's columns.
@@ -83,32 +83,28 @@ STUDY = Study(
             "bimodal-without-bn",
             "Without batch normalisation the distribution of a unit's activation is bimodal at layer 50: both end "
             "tenths hold more units than any tenth between.",
-            evidence=bimodal,
-            kind=Greater(),
+            bimodal,
             unit="share of units",
         ),
         Claim(
             "half-active-with-bn",
             "Batch normalisation causes most neurons to be active for half the inputs: at layer 50 more than half of "
             "them are active for 40 to 60 % of the inputs.",
-            evidence=half_active,
-            kind=Greater(),
+            half_active,
             unit="share of units, less ½",
         ),
         Claim(
             "contiguity-short-in-feedforward-bn",
             "Batch normalisation shatters the response of feedforward networks into small sections: at layer 50 runs "
             "of equal activation are shorter than in resnets with batch normalisation.",
-            evidence=more_in_resnets("run length"),
-            kind=Greater(),
+            more_in_resnets("run length"),
             unit="inputs",
         ),
         Claim(
             "contiguity-broad-in-resnets",
             "Resnets maintain a broad distribution of contiguity: at layer 50 the logarithm (base 2) of a run's "
             "length is spread more widely than in feedforward networks with batch normalisation.",
-            evidence=more_in_resnets("run spread"),
-            kind=Greater(),
+            more_in_resnets("run spread"),
             unit="octaves",
         ),
     ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Greater, Results, Study, scales, subset
+from skiplab.reproduction import Call, Claim, Results, Study, scales, subset
 from skiplab.studies.balduzzi2017.figure_5.evidence import (
     faster,
     larger_and_smaller,
@@ -84,22 +84,19 @@ STUDY = Study(
         Claim(
             "rank-grows-faster-without-skips",
             "The relative effective rank of gradients grows faster with depth without skip connections.",
-            evidence=rank_grows,
-            kind=Greater(),
+            rank_grows,
             unit="relative effective rank",
         ),
         Claim(
             "smaller-beta-slows-growth",
             "In residual networks a smaller β slows the growth of the effective rank.",
-            evidence=faster("relative_rank", larger_and_smaller),
-            kind=Greater(),
+            faster("relative_rank", larger_and_smaller),
             unit="relative effective rank",
         ),
         Claim(
             "norm-decays-faster-without-skips",
             "The normalised norm of the mean gradient decays faster with depth without skip connections.",
-            evidence=faster("mean_norm", with_and_without),
-            kind=Greater(),
+            faster("mean_norm", with_and_without),
             unit="fall of log norm",
         ),
     ),

@@ -8,7 +8,7 @@ from typing import Any
 from skiplab.experiments import networks
 from skiplab.experiments.gains import PLAIN
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Exact, Results, Study, scales
 from skiplab.studies.orhan2017.figure_12.evidence import against_strongest, starts, whole
 from skiplab.studies.orhan2017.figure_12.profiles import (
     CONSTANT,
@@ -95,63 +95,56 @@ STUDY = Study(
         Claim(
             "best-is-decreasing",
             "The best profile decreases with the layer (compared with the strongest of the other kinds).",
-            evidence=against_strongest,
-            kind=Greater(),
+            against_strongest,
             unit="accuracy",
         ),
         Claim(
             "decreasing-beats-constant",
             "The best decreasing profile performs better than the best one that is the same in all layers.",
-            evidence=PROFILES.compare(DECREASING, CONSTANT),
-            kind=Greater(),
+            PROFILES.compare(DECREASING, CONSTANT),
             unit="accuracy",
         ),
         Claim(
             "constant-beats-plain",
             "The best profile that is the same in all layers performs better than the plain network.",
-            evidence=PROFILES.compare(CONSTANT, PLAIN),
-            kind=Greater(),
+            PROFILES.compare(CONSTANT, PLAIN),
             unit="accuracy",
         ),
         Claim(
             "positive-slopes-worse",
             "Positive slopes perform worse than negative ones.",
-            evidence=PROFILES.compare(DECREASING, INCREASING),
-            kind=Greater(),
+            PROFILES.compare(DECREASING, INCREASING),
             unit="accuracy",
         ),
         Claim(
             "decreasing-less-symmetric",
             "The best decreasing profile leaves less rescaling symmetry than the best constant one (paper: p < .01).",
-            evidence=compare_ratios(PROFILES, CONSTANT, DECREASING),
-            kind=Greater(),
+            compare_ratios(PROFILES, CONSTANT, DECREASING),
             unit="ratio",
         ),
         Claim(
             "constant-less-symmetric",
             "The best constant profile leaves less rescaling symmetry than the plain network has.",
-            evidence=compare_ratios(PROFILES, PLAIN, CONSTANT),
-            kind=Greater(),
+            compare_ratios(PROFILES, PLAIN, CONSTANT),
             unit="ratio",
         ),
         Claim(
             "decreasing-less-above-chance",
             "Ours: with the best decreasing profile networks keep less of their accuracy above chance.",
-            evidence=PROFILES.compare(CONSTANT, DECREASING, above_chance),
-            kind=Greater(),
+            PROFILES.compare(CONSTANT, DECREASING, above_chance),
             unit="ratio above chance",
         ),
         Claim(
             "whole-symmetric",
             "Ours: if the constant biases are rescaled with the trained ones, every network is exactly symmetric.",
-            evidence=whole,
+            whole,
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change of outputs",
         ),
         Claim(
             "constant-is-a-start",
             "Ours: constant biases train exactly as biases that start at a·l + b, with no constant added (float64).",
-            evidence=starts,
+            starts,
             kind=Exact(rounding=ROUNDING),
             unit="difference of parameters, relative",
         ),

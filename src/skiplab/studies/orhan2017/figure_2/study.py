@@ -17,7 +17,7 @@ from skiplab.experiments.gains import (
     of_one,
 )
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Exact, Results, Study, scales
 from skiplab.studies.orhan2017.rescaled_networks import (
     RescalingSettings,
     above_chance,
@@ -78,36 +78,33 @@ STUDY = Study(
         Claim(
             "plain-whole",
             "Plain networks keep all of their accuracy: the ratio is 1 in every run.",
-            evidence=whole("rescaling", 1.0),
+            whole("rescaling", 1.0),
             kind=Exact(rounding=ROUNDING),
             unit="largest |ratio − 1|",
         ),
         Claim(
             "plain-outputs",
             "The outputs of plain networks do not change at all, up to rounding, for any pair drawn.",
-            evidence=whole("rescaling_change", 0.0),
+            whole("rescaling_change", 0.0),
             kind=Exact(rounding=OUTPUT_ROUNDING),
             unit="largest relative change",
         ),
         Claim(
             "residual-less-than-plain",
             "Residual networks have less rescaling symmetry than plain ones.",
-            evidence=compare_ratios(WIDE, PLAIN, RESIDUAL),
-            kind=Greater(),
+            compare_ratios(WIDE, PLAIN, RESIDUAL),
             unit="ratio",
         ),
         Claim(
             "hyper-less-than-residual",
             "Hyper-residual networks have less rescaling symmetry than residual ones (p < .01).",
-            evidence=compare_ratios(WIDE, RESIDUAL, HYPER_RESIDUAL),
-            kind=Greater(),
+            compare_ratios(WIDE, RESIDUAL, HYPER_RESIDUAL),
             unit="ratio",
         ),
         Claim(
             "hyper-less-above-chance",
             "Ours: hyper-residual networks keep less of their accuracy above chance than residual ones.",
-            evidence=compare(RESIDUAL, HYPER_RESIDUAL, above_chance),
-            kind=Greater(),
+            compare(RESIDUAL, HYPER_RESIDUAL, above_chance),
             unit="ratio above chance",
         ),
     ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales, subset
+from skiplab.reproduction import Call, Claim, Exact, Results, Study, scales, subset
 from skiplab.studies.orhan2017.figure_5.evidence import agrees, faster, oriented, orthogonal, stays
 from skiplab.studies.orhan2017.figure_5.terms import SETS, RandomTasks, SingularStarts, singular_sets, terms
 from skiplab.studies.orhan2017.figure_5.trials import FOLLOWED, Descents, FollowedNetwork, agreement, descents
@@ -67,29 +67,28 @@ STUDY = Study(
         Claim(
             "residual-faster",
             "The weights converge faster in the residual network, from small random weights and from equal norms.",
-            evidence=faster,
-            kind=Greater(),
+            faster,
             unit="steps",
         ),
         Claim(
             "ode-is-descent",
             "The differential equations, cross terms corrected, are gradient descent on W₁ and W₂ with a vanishing "
             "step.",
-            evidence=agrees("corrected"),
+            agrees("corrected"),
             kind=Exact(rounding=ROUNDING),
             unit="largest difference of a weight",
         ),
         Claim(
             "printed-ode-is-descent",
             "So are eqs 11–18 as printed.",
-            evidence=agrees("printed"),
+            agrees("printed"),
             kind=Exact(rounding=ROUNDING),
             unit="largest difference of a weight",
         ),
         Claim(
             "terms-orthogonal",
             "Cooperative and competitive terms are orthogonal to each other in the residual network.",
-            evidence=orthogonal,
+            orthogonal,
             kind=Exact(rounding=1e-12),
             unit="largest |cosine|",
         ),
@@ -97,14 +96,14 @@ STUDY = Study(
             "singular-sets-stay",
             "Once two hidden units of a plain network have equal weights in and out, or one has none, the dynamics "
             "never leaves that set (corrected).",
-            evidence=stays(*SETS[:2]),
+            stays(*SETS[:2]),
             kind=Exact(rounding=1e-12),
             unit="distance from the set",
         ),
         Claim(
             "printed-singular-sets-stay",
             "The same holds where only the weights into the units are equal or zero, as the text says.",
-            evidence=stays(*SETS[2:]),
+            stays(*SETS[2:]),
             kind=Exact(rounding=1e-12),
             unit="distance from the set",
         ),
@@ -112,7 +111,7 @@ STUDY = Study(
             "skip-is-a-start",
             "A plain network that starts from a = v, b = u learns exactly as a residual one from zero (ours): the "
             "advantage at equal norms is the orientation of the start.",
-            evidence=oriented,
+            oriented,
             kind=Exact(rounding=1e-12),
             unit="largest difference of a weight",
         ),

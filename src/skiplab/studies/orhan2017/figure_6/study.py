@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, chunks, scales
+from skiplab.reproduction import Call, Claim, Exact, Results, Study, chunks, scales
 from skiplab.studies.orhan2017.figure_6 import evidence
 from skiplab.studies.orhan2017.figure_6.evidence import Contest
 from skiplab.studies.orhan2017.figure_6.trials import (
@@ -78,50 +78,48 @@ STUDY = Study(
             "saddles",
             "In three layers the saddle is at (0, 0) in the plain network, (−1, −1) in the residual one and (−1, "
             "−2) in the hyper-residual one.",
-            evidence=evidence.saddle_points,
+            evidence.saddle_points,
             kind=Exact(rounding=1e-12),
             unit="distance",
         ),
         Claim(
             "order-of-times",
             "Ten-layer networks learn fastest with hyper-residual skips, then residual ones, then none.",
-            evidence=evidence.order,
-            kind=Greater(),
+            evidence.order,
             unit="powers of ten",
         ),
         Claim(
             "faster-at-the-origin",
             "Skips speed up the dynamics around the origin, residual ones less than hyper-residual ones.",
-            evidence=evidence.speed,
-            kind=Greater(),
+            evidence.speed,
             unit="speed",
         ),
         Claim(
             "modes-are-descent",
             "Eqs 21–23, labels corrected, are gradient descent on the weight matrices of real networks with "
             "aligned modes, rectangular ones included.",
-            evidence=evidence.gradients,
+            evidence.gradients,
             kind=Exact(rounding=1e-10),
             unit="largest relative difference",
         ),
         Claim(
             "starts-far-above",
             "By eq 23 the hyper-residual answer u starts near 1·2·…·9, far above s (ours).",
-            evidence=evidence.far_above,
+            evidence.far_above,
             kind=Exact(rounding=0.01),
             unit="u over 9!, less 1",
         ),
         Claim(
             "skip-is-a-start",
             "In eqs 21–23 a skip only moves the start: plain modes from a + 1 or a + l take the same time (ours).",
-            evidence=evidence.moved_starts,
+            evidence.moved_starts,
             kind=Exact(rounding=1e-6),
             unit="relative difference",
         ),
         Claim(
             "solver",
             "The solver's times are those of the exact integral, though they span forty powers of ten (ours).",
-            evidence=evidence.solver,
+            evidence.solver,
             kind=Exact(rounding=1e-6),
             unit="relative difference",
         ),

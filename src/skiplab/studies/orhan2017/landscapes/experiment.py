@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Evidence, Exact, Found, Greater, Results, subset
+from skiplab.reproduction import Call, Claim, Evidence, Exact, Found, Results, subset
 from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, Target, landscape
 
 if TYPE_CHECKING:
@@ -80,36 +80,32 @@ ORDER_CLAIMS = (
     Claim(
         "order-of-minima",
         "In every target plain has the most local minima, then path-residual, residual, hyper-residual.",
-        evidence=order,
+        order,
         kind=Exact(),
         unit="reversed steps",
     ),
     Claim(
         "shortest-walks-plain",
         "Steepest walks are shortest in the plain network.",
-        evidence=plain_least("mean_walk_length"),
-        kind=Greater(),
+        plain_least("mean_walk_length"),
         unit="steps",
     ),
     Claim(
         "longest-walks-hyper",
         "Steepest walks are longest in the hyper-residual network.",
-        evidence=hyper_most("mean_walk_length"),
-        kind=Greater(),
+        hyper_most("mean_walk_length"),
         unit="steps",
     ),
     Claim(
         "smallest-basins-plain",
         "Basins of local minima are smallest, on average, in the plain network.",
-        evidence=plain_least("mean_basin_size"),
-        kind=Greater(),
+        plain_least("mean_basin_size"),
         unit="configurations",
     ),
     Claim(
         "largest-basins-hyper",
         "Basins of local minima are largest, on average, in the hyper-residual network.",
-        evidence=hyper_most("mean_basin_size"),
-        kind=Greater(),
+        hyper_most("mean_basin_size"),
         unit="configurations",
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.orhan2017.notes.trials import (

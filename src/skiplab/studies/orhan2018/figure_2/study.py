@@ -95,7 +95,7 @@ STUDY = Study(
             "stable-segment",
             "The overlap h = 0 attracts where |z| < 1 if H is negative definite, where |z| > 1 if it is positive "
             "definite, and nowhere if it is indefinite.",
-            evidence=stable,
+            stable,
             kind=Exact(),
             unit="values of z at odds",
         ),
@@ -103,7 +103,7 @@ STUDY = Study(
             "plateau",
             "Trajectories that pass near the singularity have a plateau: learning slows, then speeds up at least "
             "tenfold.",
-            evidence=plateaus,
+            plateaus,
             kind=Greater(margin=-1.0),
             unit="powers of ten",
         ),
@@ -111,21 +111,21 @@ STUDY = Study(
             "slow-flow-agrees",
             "The reduced flow in which v and w follow gives the full flow's rates within 1 % at |u| = .001 and "
             "|H|/K = .0001.",
-            evidence=slow,
+            slow,
             kind=Exact(rounding=0.01),
             unit="largest relative error",
         ),
         Claim(
             "frozen-flow-agrees",
             "So does, within 10 %, the form of Wei et al. in which v and w are frozen.",
-            evidence=frozen,
+            frozen,
             kind=Equivalent(margin=0.1),
             unit="relative error",
         ),
         Claim(
             "dependence-blind",
             "On the linear-dependence manifold the outgoing weights' null direction gets no gradient.",
-            evidence=blind,
+            blind,
             kind=Exact(rounding=1e-12),
             unit="share of the gradient",
         ),

@@ -6,7 +6,13 @@ import math
 from dataclasses import dataclass
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import FLAT, ONE_POINT, PLAIN, RESIDUAL, compare, log_decay, of_one
+from skiplab.experiments.gains import (
+    ONE_POINT,
+    PLAIN,
+    RESIDUAL,
+    RESIDUAL_FLAT,
+    compare,
+)
 from skiplab.experiments.networks import GainSettings
 from skiplab.reproduction import Claim, Equivalent, Study, scales
 from skiplab.studies.orhan2018 import bias_reg
@@ -40,24 +46,18 @@ STUDY = Study(
     stages=EXPERIMENT.stages,
     figure=figure,
     claims=(
-        Claim(
-            "residual-flat",
-            "Gradient norms of residual networks do not diminish in earlier layers (log norm changes by < ln 10).",
-            evidence=of_one(RESIDUAL, log_decay),
-            kind=Equivalent(margin=FLAT),
-            unit="log norm",
-        ),
+        RESIDUAL_FLAT,
         Claim(
             "bias-reg-as-plain",
             "Gradient norms of plain and BiasReg networks are almost identical initially (within 10 %).",
-            evidence=alike,
+            alike,
             kind=Equivalent(margin=ALIKE),
             unit="mean |ln ratio|",
         ),
         Claim(
             "bn-approaches-residual",
             "BiasReg with one BatchNorm comes within a point of the residual network's accuracy.",
-            evidence=compare(WITH_BN, RESIDUAL),
+            compare(WITH_BN, RESIDUAL),
             kind=Equivalent(margin=ONE_POINT),
             unit="accuracy",
         ),

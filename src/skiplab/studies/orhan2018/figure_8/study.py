@@ -50,14 +50,14 @@ STUDY = Study(
         Claim(
             "gradients-do-not-vanish",
             "Gradients vanish no more with larger τ than with τ = 0: their log norm falls by at most ln 10 more.",
-            evidence=decays_no_more,
+            decays_no_more,
             kind=Greater(margin=TENFOLD),
             unit="log norm",
         ),
         Claim(
             "accuracy-falls-with-tau",
             "Accuracy falls as τ grows.",
-            evidence=trend,
+            trend,
             kind=Ordered(),
             unit="P(smaller τ > larger τ)",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from skiplab.experiments.networks import SQRT2
-from skiplab.reproduction import Claim, Greater, Study, scales
+from skiplab.reproduction import Claim, Study, scales
 from skiplab.studies.orhan2018.figure_s3.evidence import FRACTIONS, bias, relation
 from skiplab.studies.orhan2018.figure_s3.plot import figure
 from skiplab.studies.orhan2018.figure_s3.trials import Settings, measure
@@ -45,16 +45,14 @@ def _claims() -> Iterator[Claim]:
         yield Claim(
             f"mixture-{verb}-{fraction}",
             f"The mixture {verb} the fraction of {fraction} eigenvalues.",
-            evidence=bias(fraction, sign),
-            kind=Greater(),
+            bias(fraction, sign),
             unit="fraction",
         )
     for fraction in FRACTIONS:
         yield Claim(
             f"{fraction}-linear",
             f"Estimated and exact fractions of {fraction} eigenvalues are positively correlated.",
-            evidence=relation(fraction),
-            kind=Greater(),
+            relation(fraction),
             unit="Fisher's z",
         )
 

@@ -13,7 +13,7 @@ from skiplab.experiments.gains import PLAIN, RESIDUAL, GainExperiment, Quantity,
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.narrow_networks import NARROW, every_epoch, narrow_runs, narrow_searches, values
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Evidence, Found, Results, Study, scales
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.figure_s6.plot import MODELS, figure
 
@@ -90,22 +90,19 @@ STUDY = Study(
         Claim(
             "residual-trains-better",
             "Residual networks reach a (slightly) higher training accuracy than plain ones.",
-            evidence=residual_against_plain(accuracies),
-            kind=Greater(),
+            residual_against_plain(accuracies),
             unit="accuracy",
         ),
         Claim(
             "residual-tests-better",
             "Residual networks reach a (slightly) higher test accuracy than plain ones.",
-            evidence=residual_against_plain(last_test_accuracies),
-            kind=Greater(),
+            residual_against_plain(last_test_accuracies),
             unit="accuracy",
         ),
         Claim(
             "plain-more-degenerate",
             "Plain networks have more degenerate eigenvalues than residual ones, at every measured epoch.",
-            evidence=every_epoch("degenerate", PLAIN, RESIDUAL),
-            kind=Greater(),
+            every_epoch("degenerate", PLAIN, RESIDUAL),
             unit="fraction",
         ),
     ),
