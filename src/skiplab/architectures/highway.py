@@ -58,11 +58,11 @@ class ScalarHighwayNet(EqualWidthNet):
             depth,
             outputs,
             module,
-            generator=generator,
-            init=init,
-            bias_std=bias_std,
-            flat=normalisation != "none",
             dtype=dtype,
+            flat=normalisation != "none",
+            bias_std=bias_std,
+            init=init,
+            generator=generator,
         )
         self.gamma_1, self.gamma_2 = gamma_1, gamma_2
 
