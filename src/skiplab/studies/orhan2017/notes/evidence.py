@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.orhan2017.notes.trials import (
@@ -28,7 +28,7 @@ A_BLOCK, B_BLOCK = "a-block", "b-block"
 TRIALS = {1: multilayer, 2: three_layers, 3: reduced}  # by note
 
 
-def values(results: Results, note: int, quantity: str, **where: str | float) -> pd.Series[float]:
+def values(results: Results, note: int, quantity: str, **where: Any) -> pd.Series[float]:
     """The numbers of one quantity by draw, chosen further by network, case, point or x."""
     rows = results.rows(TRIALS[note], quantity=quantity, **where)
     return rows.set_index("draw")["value"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -46,7 +47,7 @@ def recurrent_panels(results: Results) -> Figure:
 def _traces(ax: Axes, results: Results) -> None:
     """The first output of the first ReLU network, as it is and changed."""
     seed = run_seeds(results.settings.seed, results.settings.runs)[0]
-    where = {"quantity": "trace", "draw": seed, "activation": "ReLU", "matrix": MATRICES[0]}
+    where: dict[str, Any] = {"quantity": "trace", "draw": seed, "activation": "ReLU", "matrix": MATRICES[0]}
     ways = results.rows(recurrent, **where).groupby("way", sort=False)
     traces = {str(way): sample_of(rows, by="x") for way, rows in ways}
     size = np.abs(traces["as it is"]).max()
