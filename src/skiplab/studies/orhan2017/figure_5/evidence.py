@@ -48,19 +48,25 @@ def path(
 def faster(results: Results) -> Iterator[Evidence]:
     """Steps that the plain network takes more than the residual one."""
     plain, small = (steps_of(results, SMALL, network) for network in ("plain", "residual"))
-    detail = f"steps: plain {plain.mean():.4g}, residual {small.mean():.4g}"
+    detail = f"steps: plain {_mean(plain):.4g}, residual {_mean(small):.4g}"
     yield Evidence(f"(a) {NAMES[SMALL]}", [(plain - small).tolist()], detail=detail)
     residual = steps_of(results, MODES, "residual")
     for start in (ONES, ONES_MODES, ORTHONORMAL, MODES):
         plain, printed = (steps_of(results, start, "plain", which) for which in ("corrected", "printed"))
-        detail = f"steps: plain {plain.mean():.4g}, residual {residual.mean():.4g}"
-        detail += f"; as printed, plain {printed.mean():.4g}"
+        detail = f"steps: plain {_mean(plain):.4g}, residual {_mean(residual):.4g}"
+        detail += f"; as printed, plain {_mean(printed):.4g}"
         if start == ONES:
             last = path(results, EXACT_ONES, "plain", "loss")[1][-1]
             detail += f"; without noise mode 2 is never learned and the loss stays at {last:.4g}"
         gap = (plain - residual).tolist()
         headline = start in (ONES, ONES_MODES)
         yield Evidence(f"(b) plain {NAMES[start]}", [gap], headline=headline, detail=detail)
+
+
+def _mean(steps: np.ndarray) -> float:
+    """The mean over those runs that learned."""
+    learned = steps[steps == steps]  # NaN is no number of steps
+    return float(learned.mean()) if len(learned) else float("nan")
 
 
 def agrees(dynamics: str) -> Found:

@@ -75,7 +75,8 @@ def _path(results: Results, trial: Trial, run: int, condition: str, names: Seque
     """Times, and the quantities named at them."""
     rows = results.rows(trial, run=run, condition=condition, quantity=list(names))
     wide = rows.pivot(index="x", columns="quantity", values="value")
-    return (wide.index.to_numpy(), *(wide[name].to_numpy() for name in names))
+    columns = (wide.index, *(wide[name] for name in names))
+    return tuple(column.to_numpy(dtype=float) for column in columns)
 
 
 def _median_errors(results: Results) -> Errors:
