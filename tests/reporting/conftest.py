@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -289,8 +289,7 @@ def make_run(study: str, folder: Path, *, figure: bool = True, rows: int = 12, *
         "seconds": 83.0,
     }
     run = StudyRun(**(content | changes), folder=folder)
-    stored = {key: value for key, value in asdict(run).items() if key not in ("folder", "published")}
-    (folder / "run.json").write_text(json.dumps(stored))
+    (folder / "run.json").write_text(json.dumps(run.content()))
     pd.DataFrame({"run": range(rows), "note": [HOSTILE] * rows}).to_parquet(folder / "table.parquet")
     if figure:
         _draw(folder)

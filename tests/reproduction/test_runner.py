@@ -12,8 +12,18 @@ import pytest
 from counted_studies import CATALOGUE, COUNT, SHARING, WITH_DATA, Draw, counts, draw
 
 from skiplab.checks import DataMissing
-from skiplab.reproduction.runner import Options, TrialFailed, Unfinished, Watcher, can_run, run_study
+from skiplab.files import write_bytes
+from skiplab.reproduction.runner import (
+    Options,
+    TrialFailed,
+    Unfinished,
+    Watcher,
+    can_run,
+    run_study,
+    study_table,
+)
 from skiplab.reproduction.scoreboard import FIELDS, scoreboard
+from skiplab.reproduction.shipped import Picture, archive_bytes
 from skiplab.reproduction.store import Store
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Trial
@@ -105,13 +115,14 @@ def test_an_override_that_trials_see_changes_their_keys(store: Store, marks: Pat
 
 def test_a_published_trial_is_not_repeated(store: Store, marks: Path, published_root: Path) -> None:
     key = draw.of(Draw(2)).key(str)
-    elsewhere = Store(published_root)
     table = pd.DataFrame({"seed": [2], "value": [55.0]})
-    elsewhere.commit(key, table, {"seconds": 1.0, "device": "H200", "source": "theirs"})
+    record = {"seconds": 1.0, "device": "H200", "source": "theirs", "settings": {}}
+    content = archive_bytes({}, Picture("toy2000/x", ""), {key: record}, {draw.name: {key: table}})
+    write_bytes(published_root / "toy2000/x.zip", content)
     run = run_study(COUNT, store, options=SERIAL)
     assert sorted(counts(marks)) == [0, 1, 3, 4, 5]
     assert not store.has(key)
-    assert 55.0 in set(pd.read_parquet(run.folder / "table.parquet")["value"])
+    assert 55.0 in set(study_table(COUNT, run)["value"])
     assert "H200" in run.provenance["trials_devices"]
 
 
