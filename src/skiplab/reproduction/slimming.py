@@ -39,8 +39,6 @@ SLIM: Mapping[str, Slim] = {
         single=("loss", "a1 unit 1", "a1 unit 2", "a2 unit 1", "a2 unit 2"),
     ),
     "orhan2018/singular-layers": Slim(single=("eigenvalue", "loss")),
-    "balduzzi2017/activation-patterns": Slim(single=("run share",)),
-    "balduzzi2017/gradients-on-a-line": Slim(single=("gradient",)),
     "balduzzi2017/looks-linear-starts": Slim(single=("output", "slope")),
 }
 
