@@ -4,7 +4,7 @@
     python tools/republish.py --check [STUDY …]   only print what would change; exit 1 if anything does
 
 Nothing is trained: a run whose trials are not all published (a trial has a new version, a stage asks for more) is
-named and left as it is.
+named and left as it is. ``--check`` needs no data set; writing needs those that the runs used.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from skiplab.reproduction.publishing import publish_study
-from skiplab.reproduction.runner import Options, Unfinished, run_study
+from skiplab.reproduction.runner import Options, Unfinished, judged_again, run_study
 from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.reproduction.verdict import Verdict
 from skiplab.studies import CATALOGUE
@@ -45,34 +45,36 @@ def main(wanted: list[str], *, check: bool) -> int:
     runs = [run for run in published().runs() if not wanted or run.study in wanted]
     for number, run in enumerate(runs, 1):
         print(f"[{number}/{len(runs)}] {run.study} {run.name}", flush=True)
-        with tempfile.TemporaryDirectory() as place:
-            store = Store(Path(place))
-            try:
-                new = judged_anew(run, store)
-            except Unfinished as reason:
-                print(f"    left as it is: {reason}")
-                found += 1
-                continue
-            changed = list(changes(run, new))
-            print("".join(f"    {line}\n" for line in changed), end="")
-            if check:
-                found += len(changed)
-            else:
-                publish_study(CATALOGUE[run.study], store, run.scale)
+        try:
+            rows = judged_again(CATALOGUE[run.study], run)
+        except Unfinished as reason:
+            print(f"    left as it is: {reason}")
+            found += 1
+            continue
+        changed = list(changes(run.verdicts, rows))
+        print("".join(f"    {line}\n" for line in changed), end="")
+        if check:
+            found += len(changed)
+        else:
+            write_anew(run)
     return found
 
 
-def judged_anew(run: StudyRun, store: Store) -> StudyRun:
-    """The run that today's code makes of the same trials; nothing is computed that is not published."""
+def write_anew(run: StudyRun) -> None:
+    """Publish the run that today's code makes of the same trials."""
     overrides = {key: change["used"] for key, change in run.deviations.items()}
     # A deadline in the past: a trial that is not there must not be started.
     options = Options(executor="serial", deadline=time.time() - 1)
-    return run_study(CATALOGUE[run.study], store, scale=run.scale, overrides=overrides, options=options)
+    study, order = CATALOGUE[run.study], [study.id for study in CATALOGUE]
+    with tempfile.TemporaryDirectory() as place:
+        store = Store(Path(place))
+        run_study(study, store, scale=run.scale, overrides=overrides, options=options)
+        publish_study(study, store, run.scale, order)
 
 
-def changes(old: StudyRun, new: StudyRun) -> Iterator[str]:
+def changes(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
     """Say which rows are new, gone, or say something else."""
-    before, after = (_rows(run) for run in (old, new))
+    before, after = ({(row.claim, row.condition): row for row in rows} for rows in (old, new))
     for key in {**before, **after}:
         was, now = before.get(key), after.get(key)
         if was is None or now is None:
@@ -82,10 +84,6 @@ def changes(old: StudyRun, new: StudyRun) -> Iterator[str]:
         different = [f"{name} {one} → {other}" for name, (one, other) in pairs.items() if one != other]
         if different:
             yield f"{', '.join(key)}: {', '.join(different)}"
-
-
-def _rows(run: StudyRun) -> dict[tuple[str, str], Verdict]:
-    return {(row.claim, row.condition): row for row in run.verdicts}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import glob
-import gzip
 import hashlib
 import json
 import os
@@ -21,7 +20,6 @@ import tempfile
 import time
 import uuid
 import warnings
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -97,38 +95,39 @@ def read_bytes(path: Path, sha256: str | None = None) -> bytes:
     return content
 
 
-def write_json(path: Path, content: dict[str, Any], *, packed: bool = False, **options: Any) -> None:
-    """Write or replace a sealed JSON file; ``packed`` compresses it, with the same bytes each time."""
+def write_json(path: Path, content: dict[str, Any], **options: Any) -> None:
+    """Write or replace a sealed JSON file."""
+    write_bytes(path, sealed_json(content, **options))
+
+
+def sealed_json(content: dict[str, Any], **options: Any) -> bytes:
+    """Make a JSON file that carries its hash."""
     body = json.dumps(content, **options)[1:].lstrip().encode()
-    whole = b'{"sha256":"%s",\n' % hashlib.sha256(body).hexdigest().encode() + body
-    write_bytes(path, gzip.compress(whole, mtime=0) if packed else whole)
+    return b'{"sha256":"%s",\n' % hashlib.sha256(body).hexdigest().encode() + body
 
 
 def read_json(path: Path, *, sealed: bool = False) -> dict[str, Any]:
-    """Read a JSON file, or the compressed one that ships in its place, and check its hash.
+    """Read a JSON file and check its hash.
 
     Files of earlier versions have none and are taken as they are, unless ``sealed`` asks for it.
     """
-    packed = path.with_name(path.name + ".gz")
+    return unsealed_json(read_bytes(path), path, sealed=sealed)
+
+
+def unsealed_json(whole: bytes, where: Path | str, *, sealed: bool = False) -> dict[str, Any]:
+    """Read what ``sealed_json`` made; anything else is damage, said of the place given."""
+    line = SEAL_LINE.match(whole)
+    if line is None and (sealed or whole.startswith(b'{"sha256":')):
+        raise Damaged(f"{where} has lost its checksum")
+    body = b"{" + whole[line.end() :] if line else whole
+    if line and hashlib.sha256(body[1:]).hexdigest().encode() != line[1]:
+        raise Damaged(f"{where} fails its checksum")
     try:
-        whole = (
-            gzip.decompress(read_bytes(packed)) if packed.exists() and not path.exists() else read_bytes(path)
-        )
-        line = SEAL_LINE.match(whole)
-        if line is None and (sealed or whole.startswith(b'{"sha256":')):
-            raise Damaged(f"{path} has lost its checksum")
-        body = b"{" + whole[line.end() :] if line else whole
-        if line and hashlib.sha256(body[1:]).hexdigest().encode() != line[1]:
-            raise Damaged(f"{path} fails its checksum")
         content = json.loads(body)
-    except Damaged:
-        raise
-    except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
-        if isinstance(error, PermissionError):
-            raise
-        raise Damaged(f"{path} is cut or changed ({type(error).__name__})") from error
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"{where} is cut or changed ({type(error).__name__})") from error
     if not isinstance(content, dict):
-        raise Damaged(f"{path} holds something else than named values")
+        raise Damaged(f"{where} holds something else than named values")
     return content
 
 

@@ -104,7 +104,7 @@ def test_publish_and_what_is_shown_then(counted: Cli, tmp_path: Path) -> None:
     assert json.loads(counted("check", "--json", *elsewhere).stdout)["counts"]["holds"] == 2
     shown = counted("show", "toy2000/figure-1", *elsewhere).stdout
     assert "published with skiplab" in shown
-    figure = tmp_path / "checkout/src/skiplab/published/studies/toy2000/figure-1/quick/figure.webp"
+    figure = tmp_path / "checkout/src/skiplab/published/toy2000/figure-1.webp"
     assert f"Figure: {figure}" in shown
     assert figure.exists()
     counted("run", "toy2000/figure-1", "--executor", "serial", *elsewhere)

@@ -1,20 +1,84 @@
-"""What every published run must satisfy."""
+"""What every published archive and run must satisfy."""
 
 from __future__ import annotations
+
+import hashlib
+import zipfile
 
 import pytest
 from PIL import Image
 
-from skiplab.reproduction.store import StudyRun, published
+from skiplab.reproduction.runner import judged_again
+from skiplab.reproduction.shipped import MANIFEST, Archive
+from skiplab.reproduction.slimming import SLIM, is_search
+from skiplab.reproduction.store import PUBLISHED, StudyRun, published
 from skiplab.studies import CATALOGUE
 
 RUNS = published().runs()
+LIMIT = 20_000_000  # bytes of all that ships
 every_run = pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.study}/{run.name}")
+every_archive = pytest.mark.parametrize("study", sorted(published().archives))
 
 
 def test_published_runs_belong_to_studies() -> None:
     assert RUNS
     assert {run.study for run in RUNS} <= {study.id for study in CATALOGUE}
+    assert {run.study for run in RUNS} == set(published().archives)
+    assert not published().damage()
+
+
+def test_all_that_ships_is_small_and_known() -> None:
+    files = [path for path in PUBLISHED.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < LIMIT
+    archives = published().archives
+    pictures = {archive.picture.study for archive in archives.values()}
+    expected = {f"{name}.zip" for name in archives} | {f"{name}.webp" for name in pictures}
+    assert {path.relative_to(PUBLISHED).as_posix() for path in files} == expected
+
+
+@every_archive
+def test_an_archive_is_what_its_manifest_says(study: str) -> None:
+    archive = Archive(PUBLISHED / f"{study}.zip")  # which has read no member yet
+    assert archive.run.study == study
+    with zipfile.ZipFile(archive.path) as source:
+        assert source.namelist() == [MANIFEST, *archive.sha256]
+        assert {member.date_time for member in source.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    for member in archive.sha256:
+        archive.read(member)  # which compares it with its hash
+    assert set(archive.records) == set(archive.trials)
+    for key in archive.trials:
+        assert archive.records[key]["trial"]
+        assert len(archive.table(key)) > 0
+    picture = (PUBLISHED / f"{archive.picture.study}.webp").read_bytes()
+    assert hashlib.sha256(picture).hexdigest() == archive.picture.sha256
+
+
+def test_a_trial_lies_in_the_archive_of_the_first_study_that_names_it() -> None:
+    runs, archives = {run.study: run for run in RUNS}, published().archives
+    seen: set[str] = set()
+    for study in CATALOGUE:
+        if study.id in runs:
+            named = {each["key"] for each in runs[study.id].trials}
+            assert set(archives[study.id].trials) == named - seen
+            seen |= named
+
+
+def test_what_tables_lack_is_of_trials_that_are_published() -> None:
+    named = [each for run in RUNS for each in run.trials]
+    assert set(SLIM) <= {each["trial"] for each in named}
+    searches = {each["key"] for each in named if is_search(each)}
+    assert not searches & {each["key"] for each in named if not is_search(each)}, "its epochs would be missed"
+
+
+@pytest.mark.slow
+@every_run
+def test_judged_again_it_says_the_same(run: StudyRun) -> None:
+    """Today's code on the published trials gives every published row: its statistic, interval and verdict."""
+
+    def numbers(row: dict[str, object]) -> tuple[object, ...]:
+        return tuple(row[name] for name in ("claim", "condition", "statistic", "low", "high", "verdict"))
+
+    assert list(map(numbers, judged_again(CATALOGUE[run.study], run))) == list(map(numbers, run.verdicts))
 
 
 @every_run
@@ -27,8 +91,3 @@ def test_its_picture_opens_and_is_lossless(run: StudyRun) -> None:
         assert (picture.format, picture.mode) == ("WEBP", "RGB")
         assert picture.width >= 1000
         assert len(picture.getcolors(picture.width * picture.height)) > 10
-
-
-@every_run
-def test_its_folder_holds_the_run_and_the_picture_alone(run: StudyRun) -> None:
-    assert sorted(path.name for path in run.folder.iterdir()) == ["figure.webp", "run.json.gz"]

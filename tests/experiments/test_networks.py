@@ -15,7 +15,7 @@ from skiplab.checks import Refused
 from skiplab.experiments import building, networks
 from skiplab.experiments.networks import GainSettings, Member, Networks, Training, train
 from skiplab.reproduction.results import Results
-from skiplab.reproduction.store import published, read_json
+from skiplab.reproduction.store import published
 from skiplab.reproduction.trial import Bench
 from skiplab.studies.orhan2017 import figure_7
 
@@ -131,10 +131,10 @@ def test_a_zero_profile_trains_as_the_plain_network() -> None:
 def test_published_networks_keep_their_keys() -> None:
     """Fields that were added since must not change what settings are called."""
     store = published()
-    record = read_json(store.root / "studies/orhan2017/figure-7/paper/run.json")
+    (run,) = store.runs("orhan2017/figure-7")
     calls = figure_7.EXPERIMENT.search(Results(figure_7.STUDY.settings["paper"]))
     assert len(calls) == 6
-    assert all(store.has(call.key(record["provenance"]["data"].__getitem__)) for call in calls)
+    assert all(store.has(call.key(run.provenance["data"].__getitem__)) for call in calls)
 
 
 def test_search_seeds_are_apart_from_deciding_ones() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -322,8 +322,7 @@ def make_run(study: str, folder: Path, *, figure: bool = True, rows: int = 12, *
         "seconds": 83.0,
     }
     run = StudyRun(**(content | changes), folder=folder)
-    stored = {key: value for key, value in asdict(run).items() if key not in ("folder", "published")}
-    (folder / "run.json").write_text(json.dumps(stored))
+    (folder / "run.json").write_text(json.dumps(run.content()))
     store.commit(key, pd.DataFrame({"run": range(rows), "note": [HOSTILE] * rows}), {"settings": {}})
     if figure:
         _draw(folder)

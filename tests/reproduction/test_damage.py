@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import warnings
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from skiplab.reporting import site
 from skiplab.reproduction.publishing import publish_study
 from skiplab.reproduction.runner import Options, TableLost, complete, run_study, study_table
 from skiplab.reproduction.scoreboard import scoreboard
+from skiplab.reproduction.shipped import Archive
 from skiplab.reproduction.store import Store, best_runs, published
 
 SERIAL = Options(executor="serial")
@@ -182,35 +184,64 @@ def test_damage_that_a_worker_finds_is_said_by_the_caller(
 # Published trials -------------------------------------------------------------------------------------------
 
 
+def damage_member(archive: Path, member: str) -> None:
+    """Flip a bit in the middle of a member's bytes."""
+    with zipfile.ZipFile(archive) as source:
+        info = source.getinfo(member)
+    place = info.header_offset + 30 + len(member) + info.compress_size // 2
+    damage(archive, flip(8 * place))
+
+
 def test_a_damaged_published_trial_stays_where_it_is_and_is_computed_here(
     store: Store, tmp_path: Path, marks: Path
 ) -> None:
     run = run_study(COUNT, store, options=SERIAL)
-    publish_study(COUNT, store, "quick")
+    _, archive = publish_study(COUNT, store, "quick")
     other = Store(tmp_path / "other")
-    path = published().trial_folder(KEY) / "table.parquet"
-    damage(path, flip(900))
-    with pytest.warns(
-        DamageFound, match=r"table\.parquet fails its checksum; the trial is computed again here"
-    ):
+    damage_member(archive, "tables/counted/draw.parquet")
+    before = archive.read_bytes()
+    said = (
+        r"draw\.parquet in .*figure-1\.zip .*; the trial is computed again here, until skiplab is installed"
+    )
+    with pytest.warns(DamageFound, match=said):
         again = run_study(COUNT, other, options=SERIAL)
     assert again.verdicts == run.verdicts
-    assert path.exists()
+    assert archive.read_bytes() == before
     assert counts(marks)[0] == 2
     run_study(COUNT, other, options=SERIAL)  # which has its own now, and says nothing
 
 
-def test_publishing_writes_the_hash_of_what_is_published(store: Store, marks: Path) -> None:
+def test_no_flipped_bit_changes_what_is_published(store: Store, marks: Path) -> None:
     run_study(COUNT, store, options=SERIAL)
-    publish_study(COUNT, store, "quick")
-    for folder in (published().root / "trials").iterdir():
-        assert sorted(path.name for path in folder.iterdir()) == ["record.json.gz", "table.parquet"]
-        assert len(read_json(folder / "record.json", sealed=True)["table_sha256"]) == 64
-        published().table(folder.name)
-    path = next((published().root / "trials").rglob("table.parquet"))
-    damage(path, flip(700))
-    with pytest.raises(Damaged, match="fails its checksum"):
-        published().table(path.parent.name)
+    _, archive = publish_study(COUNT, store, "quick")
+    (run,) = published().runs()
+    whole = archive.read_bytes()
+    table, record = published().table(KEY), published().record(KEY)
+    for bit in random.Random(2).sample(range(8 * len(whole)), 200):
+        archive.write_bytes(flip(bit)(whole))
+        with suppress(Damaged):
+            opened = Archive(archive)
+            assert opened.run == run
+            assert opened.records[KEY] == record
+            pd.testing.assert_frame_equal(opened.table(KEY), table, check_exact=True)
+
+
+@damages
+def test_a_damaged_archive_is_said_and_its_trials_are_computed_here(
+    store: Store, tmp_path: Path, marks: Path, change: Change | None
+) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    _, archive = publish_study(COUNT, store, "quick")
+    damage(archive, change)
+    if change is not None and published().damage():
+        with pytest.warns(DamageFound, match=r"the run is passed over, and installing skiplab anew mends it"):
+            assert published().runs() == []
+        with pytest.warns(DamageFound, match=r"the trials in it are computed again here") as said:
+            run_study(COUNT, Store(tmp_path / "other"), options=SERIAL)
+        assert len(said) == 1
+        assert counts(marks)[0] == 2
+    elif change is not None:  # a byte more at the end is no part of a zip
+        assert published().table(KEY).equals(store.table(KEY))
 
 
 def test_a_damaged_trial_is_not_published(store: Store, marks: Path) -> None:
@@ -227,13 +258,12 @@ def test_publishing_beside_a_damaged_run_removes_none_of_its_trials(store: Store
     run_study(COUNT, store, options=SERIAL)
     run_study(COUNT, store, scale="paper", options=SERIAL)
     publish_study(COUNT, store, "paper")
-    damage(published().run_folder(COUNT.id, "paper") / "run.json.gz", lambda content: content[:-9])
-    with (
-        pytest.warns(DamageFound, match="installing skiplab anew mends it"),
-        pytest.raises(Refused, match=r"run\.json .*; restore it before"),
-    ):
+    archive = published().root / f"{COUNT.id}.zip"
+    damage(archive, lambda content: content[:-9])
+    before = archive.read_bytes()
+    with pytest.raises(Refused, match=r"figure-1\.zip .*; restore it before"):
         publish_study(COUNT, store, "quick")
-    assert len(list((published().root / "trials").iterdir())) == 7
+    assert archive.read_bytes() == before
 
 
 # Runs -------------------------------------------------------------------------------------------------------

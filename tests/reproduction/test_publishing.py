@@ -2,42 +2,107 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from counted_studies import COUNT, counts
+from counted_studies import COUNT, SHARING, counts
 from PIL import Image
 
 from skiplab.checks import Refused
 from skiplab.randomness import numpy_generator
 from skiplab.reproduction import publishing
-from skiplab.reproduction.publishing import publish_study, write_picture
-from skiplab.reproduction.runner import Options, run_study, study_table
-from skiplab.reproduction.store import Store, published, read_json
+from skiplab.reproduction.publishing import (
+    picture_bytes,
+    publish_study,
+    published_entries,
+    write_archives,
+)
+from skiplab.reproduction.runner import Options, drawn, run_study, study_table
+from skiplab.reproduction.store import Store, published
 
 SERIAL = Options(executor="serial")
+
+
+def shipped_files() -> dict[str, bytes]:
+    root = published().root
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
+    }
 
 
 def test_publishing_adds_trial_by_trial(tmp_path: Path, marks: Path) -> None:
     one, other = Store(tmp_path / "one"), Store(tmp_path / "other")
     run_study(COUNT, one, options=SERIAL)
-    count, folder = publish_study(COUNT, one, "quick")
+    count, archive = publish_study(COUNT, one, "quick")
     assert count == 6
-    assert sorted(path.name for path in folder.iterdir()) == ["figure.webp", "run.json.gz"]
-    stamps = {path: path.stat().st_mtime_ns for path in (published().root / "trials").rglob("*.parquet")}
-    assert len(stamps) == 6
+    assert archive == published().root / "toy2000/figure-1.zip"
+    assert set(shipped_files()) == {"toy2000/figure-1.zip", "toy2000/figure-1.webp"}
+    with zipfile.ZipFile(archive) as source:
+        assert source.namelist() == [
+            "manifest.json",
+            "run.json",
+            "records.json",
+            "tables/counted/draw.parquet",
+        ]
     # Another machine runs the paper's scale, of which six of seven trials are published already.
     run_study(COUNT, other, scale="paper", options=SERIAL)
     assert sum(counts(marks).values()) == 7
     assert publish_study(COUNT, other, "paper")[0] == 7
-    now = {path: path.stat().st_mtime_ns for path in (published().root / "trials").rglob("*.parquet")}
-    assert len(now) == 7
-    assert stamps.items() <= now.items()
-    assert [run.scale for run in published().runs(COUNT.id)] == ["paper", "quick"]
-    assert all(run.published for run in published().runs())
+    (run,) = published().runs(COUNT.id)
+    assert run.scale == "paper"
+    assert run.published
+    assert sum(published().has(each["key"]) for each in run.trials) == 7
+    with pytest.raises(
+        Refused, match=r"figure-1 is published at paper scale, and a quick run would take its"
+    ):
+        publish_study(COUNT, one, "quick")
+
+
+def test_a_shared_trial_lies_in_one_archive_whatever_came_first(store: Store, marks: Path) -> None:
+    for study in (COUNT, SHARING):
+        run_study(study, store, options=SERIAL)
+    order = [SHARING.id, COUNT.id]
+    publish_study(COUNT, store, "quick", order)
+    assert len(published().archives[COUNT.id].trials) == 6
+    publish_study(SHARING, store, "quick", order)
+    assert len(published().archives[COUNT.id].trials) == 0
+    first = shipped_files()
+    publish_study(COUNT, store, "quick", order)
+    assert shipped_files() == first
+    shutil.rmtree(published().root)
+    for study in (SHARING, COUNT):
+        publish_study(study, store, "quick", order)
+    assert shipped_files() == first
+    for run in published().runs():
+        for each in run.trials:
+            pd.testing.assert_frame_equal(published().table(each["key"]), store.table(each["key"]))
+            assert published().record(each["key"]).items() <= store.record(each["key"]).items()
+
+
+def test_an_alias_shows_the_figure_of_the_other(store: Store, marks: Path) -> None:
+    alias = dataclasses.replace(COUNT, id="toy2000/figure-S1")
+    for study in (alias, COUNT):
+        run_study(study, store, options=SERIAL)
+        publish_study(study, store, "quick")
+    assert set(shipped_files()) == {
+        "toy2000/figure-1.zip",
+        "toy2000/figure-1.webp",
+        "toy2000/figure-S1.zip",
+    }
+    (run,), (other,) = (published().runs(name) for name in (COUNT.id, alias.id))
+    assert run.pictures == other.pictures == [published().root / "toy2000/figure-1.webp"]
+    # The first has another figure now, and the alias keeps what it showed.
+    before = run.pictures[0].read_bytes()
+    entries = published_entries(published())
+    entries[COUNT.id] = dataclasses.replace(entries[COUNT.id], picture=b"another")
+    write_archives(published(), entries, {}, (), changed=COUNT.id)
+    assert published().runs(alias.id)[0].pictures[0].read_bytes() == before
+    assert published().runs(COUNT.id)[0].pictures[0].read_bytes() == b"another"
 
 
 def test_a_published_table_is_made_again_from_its_trials(store: Store, marks: Path) -> None:
@@ -53,11 +118,11 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def test_a_published_figure_has_the_pixels_that_the_run_drew(store: Store, marks: Path) -> None:
-    run = run_study(COUNT, store, options=SERIAL)
+    run = drawn(COUNT, run_study(COUNT, store, options=SERIAL))
     assert [path.name for path in run.pictures] == ["figure.svg", "figure.png"]
     publish_study(COUNT, store, "quick")
     (shipped,) = published().runs(COUNT.id)
-    assert shipped.pictures == [shipped.bitmap] == [shipped.folder / "figure.webp"]
+    assert shipped.pictures == [shipped.bitmap] == [published().root / "toy2000/figure-1.webp"]
     np.testing.assert_array_equal(pixels(shipped.bitmap), pixels(run.folder / "figure.png"))
 
 
@@ -72,10 +137,10 @@ def test_a_large_figure_has_256_colours_close_to_its_own(
     drawn[150:] -= numpy_generator(0, "grain").integers(0, 9, size=(50, 400, 3), dtype=np.uint8)
     source, small, large = (tmp_path / name for name in ("figure.png", "small.webp", "large.webp"))
     Image.fromarray(drawn).save(source)
-    write_picture(source, small)
+    small.write_bytes(picture_bytes(source))
     np.testing.assert_array_equal(pixels(small), drawn)
     monkeypatch.setattr(publishing, "FULL_COLOUR", small.stat().st_size - 1)
-    write_picture(source, large)
+    large.write_bytes(picture_bytes(source))
     assert large.stat().st_size < small.stat().st_size
     assert len(np.unique(pixels(large).reshape(-1, 3), axis=0)) <= 256
     assert np.abs(pixels(large) - drawn).max() <= 8
@@ -87,13 +152,11 @@ def test_a_run_takes_the_place_of_the_earlier_one(tmp_path: Path, marks: Path) -
     run_study(COUNT, one, options=SERIAL)
     publish_study(COUNT, one, "quick")
     fewer = run_study(COUNT, other, overrides={"runs": 2}, options=SERIAL)
-    _, folder = publish_study(COUNT, other, "quick")
+    publish_study(COUNT, other, "quick")
     (shipped,) = published().runs(COUNT.id)
     assert shipped.deviations == fewer.deviations
     assert shipped.deviations
-    kept = {path.name for path in (published().root / "trials").iterdir()}
-    assert kept == {each["key"] for each in shipped.trials}
-    assert read_json(folder / "run.json")["deviations"] == fewer.deviations
+    assert set(published().archives[COUNT.id].trials) == {each["key"] for each in shipped.trials}
 
 
 def test_what_cannot_be_published_is_refused(store: Store, marks: Path, published_root: Path) -> None:

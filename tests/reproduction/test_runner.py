@@ -12,6 +12,7 @@ import pytest
 from counted_studies import CATALOGUE, COUNT, SHARING, WITH_DATA, Draw, counts, draw
 
 from skiplab.checks import DataMissing
+from skiplab.files import write_bytes
 from skiplab.reproduction.runner import (
     Options,
     TrialFailed,
@@ -23,6 +24,7 @@ from skiplab.reproduction.runner import (
     study_table,
 )
 from skiplab.reproduction.scoreboard import FIELDS, scoreboard
+from skiplab.reproduction.shipped import Picture, archive_bytes
 from skiplab.reproduction.store import Store
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Trial
@@ -110,9 +112,10 @@ def test_an_override_that_trials_see_changes_their_keys(store: Store, marks: Pat
 
 def test_a_published_trial_is_not_repeated(store: Store, marks: Path, published_root: Path) -> None:
     key = draw.of(Draw(2)).key(str)
-    elsewhere = Store(published_root)
     table = pd.DataFrame({"seed": [2], "value": [55.0]})
-    elsewhere.commit(key, table, {"seconds": 1.0, "device": "H200", "source": "theirs"})
+    record = {"seconds": 1.0, "device": "H200", "source": "theirs", "settings": {}}
+    content = archive_bytes({}, Picture("toy2000/x", ""), {key: record}, {draw.name: {key: table}})
+    write_bytes(published_root / "toy2000/x.zip", content)
     run = run_study(COUNT, store, options=SERIAL)
     assert sorted(counts(marks)) == [0, 1, 3, 4, 5]
     assert not store.has(key)

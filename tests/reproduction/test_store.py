@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from skiplab.files import write_bytes
+from skiplab.reproduction.shipped import Picture, archive_bytes
 from skiplab.reproduction.store import (
     Store,
     StudyRun,
@@ -73,15 +75,15 @@ def test_a_half_written_run_is_passed_over(store: Store) -> None:
 
 
 def test_larger_then_as_declared_then_local_then_newest_is_shown(store: Store, published_root: Path) -> None:
-    shipped = Store(published_root, published=True)
     later = {"finished": "2026-01-01T00:00:00+00:00"}
     deviating = {"seed": {"declared": 0, "used": 1}}
     store.save_run(run_of("smoke", provenance=later))
     store.save_run(run_of("quick"))
     store.save_run(run_of("quick+1", deviations=deviating, provenance=later))
     store.save_run(run_of("quick+0", deviations=deviating))
-    shipped.save_run(run_of("quick", provenance=later))
-    shipped.save_run(run_of("paper"))
+    for item, run in (("figure-1", run_of("quick", provenance=later)), ("figure-2", run_of("paper"))):
+        content = archive_bytes(run.content(), Picture("toy2000/figure-1", ""), {}, {})
+        write_bytes(published_root / "toy2000" / f"{item}.zip", content)
     names = [(run.name, run.published) for run in runs_at_hand(store)]
     assert names == [
         ("paper", True),

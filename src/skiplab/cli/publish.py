@@ -18,5 +18,6 @@ def publish(
     store: StoreOption = None,
 ) -> None:
     """Add a study's tables, figure and provenance to published/, trial by trial."""
-    count, folder = publish_study(CATALOGUE[study], Store(store), scale)
-    typer.echo(f"Published {study} from {count} trial(s) into {folder}.")
+    order = [each.id for each in CATALOGUE]
+    count, archive = publish_study(CATALOGUE[study], Store(store), scale, order)
+    typer.echo(f"Published {study} from {count} trial(s) into {archive}.")

@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.files import DamageFound, read_json
+from skiplab.files import DamageFound
 from skiplab.reporting import pages, placing, words
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.runner import drawn, study_table
@@ -109,7 +109,7 @@ def _write_study(
     downloads = [{"name": name, "size": _size(folder / name)} for name in files]
     page = pages.study_page(study, paper, run, others)
     shape = _shape(folder / "figure.svg") if "figure.svg" in files else None
-    extra = {"figure": pictures[0].name if pictures else None, "shape": shape, "downloads": downloads}
+    extra = {"figure": _shown_as(pictures[0]) if pictures else None, "shape": shape, "downloads": downloads}
     _render(environment, "study.html", folder / "index.html", root="../../../", **page, **extra, **neighbours)
 
 
@@ -126,11 +126,16 @@ def _heavy(picture: Path) -> bool:
     return picture.suffix == ".svg" and picture.stat().st_size > LARGEST_SVG
 
 
+def _shown_as(picture: Path) -> str:
+    """The name of a picture on its study's page, whosever file it is."""
+    return f"figure{picture.suffix}"
+
+
 def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
     """Copy what a run left behind and add its table for download; return the names of what there is."""
     for picture in run.pictures:
-        shutil.copyfile(picture, folder / picture.name)
-    (folder / "run.json").write_text(json.dumps(read_json(run.folder / "run.json"), indent=1))
+        shutil.copyfile(picture, folder / _shown_as(picture))
+    (folder / "run.json").write_text(json.dumps(run.content(), indent=1))
     try:
         table = study_table(study, run)
     except SkiplabError as problem:
@@ -140,7 +145,7 @@ def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
         write_table(table, folder / "table.parquet")
         if len(table) <= CSV_ROWS:
             table.to_csv(folder / "table.csv", index=False)
-    order = (*(picture.name for picture in run.pictures), "table.csv", "table.parquet", "run.json")
+    order = (*map(_shown_as, run.pictures), "table.csv", "table.parquet", "run.json")
     return [name for name in order if (folder / name).exists()]
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,9 @@ from skiplab.reproduction.trial import Call, plain
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from skiplab.reproduction.published import Published
+    from skiplab.reproduction.verdict import Verdict
 
 
 class Watcher:
@@ -88,21 +91,50 @@ def run_study(
     check_executor(options.chosen_executor)
     chosen = choose(study, scale, overrides or {})
     started = time.monotonic()
-    results, named = Results(chosen.settings), []
     # Stages, tables and verdicts compute as well. Without torch, which takes long to import, nobody has set anything.
     with steady_arithmetic() if "torch" in sys.modules else contextlib.nullcontext():
-        for stage in study.stages:
-            calls = {call.key(data.fingerprint): call for call in stage(results)}
-            tables = complete(calls, store, study, options)
-            of = stage_name(stage)
-            named += [_named(key, call, of) for key, call in calls.items()]
-            results = results.and_then(
-                [
-                    Part(call.trial.name, call.stage or of, table, plain(call.settings), of)
-                    for call, table in zip(calls.values(), tables, strict=True)
-                ]
-            )
+        results, named = through_stages(
+            study, chosen.settings, data.fingerprint, lambda calls: complete(calls, store, study, options)
+        )
         return conclude(study, chosen, results, named, store, options.device, time.monotonic() - started)
+
+
+def through_stages(
+    study: Study,
+    settings: Any,
+    fingerprint: Callable[[str], str],
+    tables_of: Callable[[Mapping[str, Call]], Sequence[pd.DataFrame]],
+) -> tuple[Results, list[dict[str, Any]]]:
+    """Go through a study's stages: its results, and what a run remembers of the trials they named.
+
+    ``fingerprint`` gives a data set's hash, which need not be here; ``tables_of`` gives a stage's tables.
+    """
+    results, named = Results(settings), []
+    for stage in study.stages:
+        calls = {call.key(fingerprint): call for call in stage(results)}
+        of = stage_name(stage)
+        named += [_named(key, call, of) for key, call in calls.items()]
+        results = results.and_then(
+            [
+                Part(call.trial.name, call.stage or of, table, plain(call.settings), of)
+                for call, table in zip(calls.values(), tables_of(calls), strict=True)
+            ]
+        )
+    return results, named
+
+
+def judged_again(study: Study, run: StudyRun) -> list[Verdict]:
+    """The verdicts that today's code gives on the published trials of a run; nothing runs and no data are needed."""
+    from skiplab.reproduction.verdict import judge
+
+    def known(calls: Mapping[str, Call]) -> list[pd.DataFrame]:
+        tables = [table for key in calls if (table := published().sound_table(key)) is not None]
+        if len(tables) < len(calls):
+            raise Unfinished(len(calls) - len(tables))
+        return tables
+
+    results, _ = through_stages(study, settings_of(study, run), run.provenance["data"].__getitem__, known)
+    return judge(study, results, run.scale)
 
 
 def _named(key: str, call: Call, stage: str) -> dict[str, Any]:
@@ -125,7 +157,6 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
         Job(key, call, options.device, store.checkpoints(key).resolve(), options.deadline, progress / key)
         for key, call in missing.items()
     ]
-
     flying = set(missing)
 
     def tell(key: str, done: float, text: str) -> None:
@@ -157,7 +188,7 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
     return [tables[key] for key in calls]
 
 
-def table_of(key: str, store: Store) -> pd.DataFrame | None:
+def table_of(key: str, store: Store | Published) -> pd.DataFrame | None:
     """Read a finished trial's table, local before published; None where neither has it undamaged."""
     table = store.sound_table(key)
     return published().sound_table(key) if table is None else table
@@ -217,7 +248,7 @@ def _brief(value: Any) -> str:
 
 def results_of(study: Study, run: StudyRun) -> Results:
     """The results of a stored run, from its trials' tables."""
-    store = Store(run.folder.parents[3], published=run.published)  # root/studies/PAPER/ITEM/RUN
+    store = published() if run.published else Store(run.folder.parents[3])  # root/studies/PAPER/ITEM/RUN
     names = [stage_name(stage) for stage in study.stages]
     parts = []
     for each in run.trials:
@@ -254,7 +285,7 @@ def _there(table: pd.DataFrame | None, study: Study) -> pd.DataFrame:
     return table
 
 
-def _record_of(key: str, store: Store) -> dict[str, Any]:
+def _record_of(key: str, store: Store | Published) -> dict[str, Any]:
     return store.record(key) if store.has(key) else published().record(key)
 
 

@@ -4,8 +4,8 @@
     checkpoints/KEY/                                    where an unfinished training trial goes on
     studies/PAPER/ITEM/RUN/{run.json, figure.png, figure.svg}      drawn when first looked at
 
-A run's name is its scale, with a short hash behind it when settings were overridden. ``published/`` inside the
-package has the same layout, smaller (run.json.gz, figure.webp, no table), and is read after the local store.
+A run's name is its scale, with a short hash behind it when settings were overridden. What ships with the package
+lies in one archive per study (see ``published.py``) and is read after the local store.
 
 Records and runs carry their own checksum and that of the table beside them. A damaged trial is renamed to
 ``trials/.damaged-KEY-…`` and computed again; a damaged run is passed over; both are said in one sentence.
@@ -29,9 +29,11 @@ from skiplab.reproduction.verdict import Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
+    from skiplab.reproduction.published import Published
+
 PUBLISHED = Path(__file__).parent.parent / "published"
-# A run draws the first two; publishing makes the last from the second and keeps it alone.
-PICTURES = ("figure.svg", "figure.png", "figure.webp")
+PICTURES = ("figure.svg", "figure.png", "figure.webp")  # lines before pixels
+NOT_STORED = ("folder", "published", "picture")  # where a run lies, as opposed to what it says
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class StudyRun:
     verdicts: list[Verdict]
     provenance: dict[str, Any]
     seconds: float
-    folder: Path = field(compare=False, default=Path())
+    folder: Path = field(compare=False, default=Path())  # of a published run, its archive
     published: bool = False
+    picture: Path | None = field(compare=False, default=None)  # of a published run; may be another study's
 
     @property
     def rank(self) -> tuple[int, bool, bool, str]:
@@ -59,12 +62,33 @@ class StudyRun:
     @property
     def pictures(self) -> list[Path]:
         """The files that show its figure, lines before pixels; none where it left no figure."""
-        return [self.folder / name for name in PICTURES if (self.folder / name).is_file()]
+        places = [self.picture] if self.picture else [self.folder / name for name in PICTURES]
+        return [place for place in places if place.is_file()]
 
     @property
     def bitmap(self) -> Path | None:
         """The picture made of pixels, which every viewer and Pillow can open."""
         return next((path for path in self.pictures if path.suffix != ".svg"), None)
+
+    def content(self) -> dict[str, Any]:
+        """What run.json holds of it."""
+        own = {name: value for name, value in asdict(self).items() if name not in NOT_STORED}
+        return own | {"verdicts": [verdict.to_dict() for verdict in self.verdicts]}
+
+    @classmethod
+    def of(cls, content: dict[str, Any], where: Path, **place: Any) -> StudyRun:
+        """The run that run.json holds, read from ``where``; raise Damaged where it holds none."""
+        # A later version may have written more than we know.
+        known = {each.name for each in fields(cls)} - set(NOT_STORED)
+        kept = {name: value for name, value in content.items() if name in known}
+        try:
+            kept["verdicts"] = [Verdict.from_dict(each) for each in content["verdicts"]]
+            run = cls(**kept, **place)
+            assert isinstance(run.rank[-1], str)
+        except (TypeError, ValueError, KeyError, AttributeError, AssertionError) as error:
+            reason = str(error).rstrip(".") if isinstance(error, Refused) else type(error).__name__
+            raise Damaged(f"{where} is no record of a run ({reason})") from error
+        return run
 
     def stale(self, versions: dict[str, int]) -> bool:
         """Whether a trial behind this run has a newer version by now."""
@@ -79,9 +103,8 @@ def default_root() -> Path:
 class Store:
     """Finished trials and study runs below one folder."""
 
-    def __init__(self, root: Path | None = None, *, published: bool = False) -> None:
+    def __init__(self, root: Path | None = None) -> None:
         self.root = Path(root) if root else default_root()
-        self.is_published = published
 
     # Trials ---------------------------------------------------------------------------------------------
 
@@ -91,7 +114,7 @@ class Store:
 
     def has(self, key: str) -> bool:
         """Whether this trial has finished here."""
-        return any((self.trial_folder(key) / name).exists() for name in ("record.json", "record.json.gz"))
+        return (self.trial_folder(key) / "record.json").exists()
 
     def table(self, key: str) -> pd.DataFrame:
         """Read a finished trial's table; raise Damaged where it is not as it was stored."""
@@ -106,12 +129,7 @@ class Store:
         try:
             return self.table(key)
         except Damaged as problem:
-            if self.is_published:
-                # The package is not ours to change, and may be another user's.
-                sentence = f"{problem}; the trial is computed again here, until skiplab is installed anew."
-                warnings.warn(sentence, DamageFound, stacklevel=2)
-            else:
-                set_aside(folder, problem, "the trial is computed again when a study needs it")
+            set_aside(folder, problem, "the trial is computed again when a study needs it")
             return None
 
     def record(self, key: str) -> dict[str, Any]:
@@ -141,11 +159,9 @@ class Store:
     def save_run(self, run: StudyRun, write_more: Callable[[Path], None] = lambda folder: None) -> StudyRun:
         """Write a run's folder (run.json and whatever write_more adds) and return the run as stored."""
         target = self.run_folder(run.study, run.name)
-        content = {key: value for key, value in asdict(run).items() if key not in ("folder", "published")}
-        content["verdicts"] = [verdict.to_dict() for verdict in run.verdicts]
 
         def write(folder: Path) -> None:
-            write_json(folder / "run.json", content, indent=1, allow_nan=False)
+            write_json(folder / "run.json", run.content(), indent=1, allow_nan=False)
             write_more(folder)
 
         write_folder(target, write)
@@ -161,13 +177,10 @@ class Store:
                 yield self.read_run(folder)
             except Damaged as problem:
                 study, scale = "/".join(folder.parts[-3:-1]), folder.name.partition("+")[0]
-                again = (
-                    "installing skiplab anew"
-                    if self.is_published
-                    else f"`skiplab run {study} --scale {scale}`"
-                )
                 warnings.warn(
-                    f"{problem}; the run is passed over, and {again} mends it.", DamageFound, stacklevel=2
+                    f"{problem}; the run is passed over, and `skiplab run {study} --scale {scale}` mends it.",
+                    DamageFound,
+                    stacklevel=2,
                 )
 
     def run_folders(self, study: str | None = None) -> list[Path]:
@@ -178,23 +191,15 @@ class Store:
 
     def read_run(self, folder: Path) -> StudyRun:
         """Read the run in a folder; raise Damaged where it is not as it was stored."""
-        content = read_json(folder / "run.json")
-        # A later version may have written more than we know.
-        known = {each.name for each in fields(StudyRun)} - {"folder", "published"}
-        kept = {name: value for name, value in content.items() if name in known}
-        try:
-            kept["verdicts"] = [Verdict.from_dict(each) for each in content["verdicts"]]
-            run = StudyRun(**kept, folder=folder, published=self.is_published)
-            assert isinstance(run.rank[-1], str)
-        except (TypeError, ValueError, KeyError, AttributeError, AssertionError) as error:
-            reason = str(error).rstrip(".") if isinstance(error, Refused) else type(error).__name__
-            raise Damaged(f"{folder / 'run.json'} is no record of a run ({reason})") from error
-        return run
+        place = folder / "run.json"
+        return StudyRun.of(read_json(place), place, folder=folder)
 
 
-def published() -> Store:
-    """Return the store of results that ship with the package."""
-    return Store(PUBLISHED, published=True)
+def published() -> Published:
+    """Return the results that ship with the package."""
+    from skiplab.reproduction.published import Published
+
+    return Published(PUBLISHED)
 
 
 def runs_at_hand(store: Store, study: str | None = None) -> list[StudyRun]:

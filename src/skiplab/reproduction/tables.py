@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,11 @@ from skiplab.files import Damaged, read_bytes, write_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 CATEGORIES = b"categories"
+PAGE = 2**26  # bytes, above any column of ours
 
 
 def write_table(table: pd.DataFrame, path: Path) -> str:
@@ -32,24 +35,33 @@ def table_bytes(table: pd.DataFrame) -> bytes:
     categorical columns are needed.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    numbers = [name for name, kind in table.dtypes.items() if kind.kind == "f"]
+    numbers = [str(name) for name, kind in table.dtypes.items() if kind.kind == "f"]
     words = [name for name, kind in table.dtypes.items() if kind.name == "category"]
     content = pa.Table.from_pandas(table, preserve_index=False)
+    return parquet_bytes(content, numbers, {CATEGORIES: json.dumps(words)})
+
+
+def parquet_bytes(content: pa.Table, split: Sequence[str], notes: Mapping[bytes, str]) -> bytes:
+    """Make a Parquet file with the bytes of some columns apart and dictionaries for the others."""
+    import pyarrow.parquet as pq
+
     file = io.BytesIO()
     with pq.ParquetWriter(
         file,
         content.schema,
         compression="zstd",
         compression_level=19,
-        use_dictionary=[name for name in table.columns if name not in numbers],
-        use_byte_stream_split=numbers,
+        use_dictionary=[name for name in content.column_names if name not in split],
+        use_byte_stream_split=list(split),
         write_statistics=False,
         store_schema=False,
+        # A dictionary or page that is cut into pieces compresses less.
+        dictionary_pagesize_limit=PAGE,
+        data_page_size=PAGE,
     ) as writer:
         writer.write_table(content)
-        writer.add_key_value_metadata({CATEGORIES: json.dumps(words)})
+        writer.add_key_value_metadata(dict(notes))
     return file.getvalue()
 
 

@@ -14,7 +14,7 @@ from skiplab.experiments.gains import WIDE, deciding_call
 from skiplab.experiments.narrow_networks import NARROW
 from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.reproduction.results import Part, Results
-from skiplab.reproduction.store import published, read_json
+from skiplab.reproduction.store import published
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7
 from skiplab.studies.orhan2018 import figure_3, figure_5, figure_6
@@ -156,12 +156,12 @@ def test_plain_and_residual_runs_are_the_earlier_papers(scale: str) -> None:
 def test_with_twenty_runs_plain_and_residual_nets_are_published() -> None:
     """A key depends on the data's hash; that of the published run is used, so that no data set is needed."""
     store = published()
-    record = read_json(store.root / "studies/orhan2017/figure-7/paper/run.json")
+    (run,) = store.runs("orhan2017/figure-7")
     settings = dataclasses.replace(figure_5.STUDY.settings["paper"], runs=20)
     calls = set().union(*stages(figure_5.STUDY, settings, settings.data))
     free = [call for call in calls if call.trial is networks.train and call.settings.model in FREE]
     assert len(free) == 8
-    assert all(store.has(call.key(record["provenance"]["data"].__getitem__)) for call in free)
+    assert all(store.has(call.key(run.provenance["data"].__getitem__)) for call in free)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
