@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from skiplab.experiments import networks
-from skiplab.experiments.networks import Networks, Training
+from skiplab.experiments.networks import Networks, Training, train
+from skiplab.randomness import PLACES
+from skiplab.reproduction.results import Part, Results
 
 Make = Callable[..., pd.DataFrame]
 
@@ -46,3 +48,15 @@ def trained() -> Make:
         return networks.table(settings, rows, [False])
 
     return make
+
+
+@pytest.fixture
+def by_stage() -> Callable[[Any, pd.DataFrame], Results]:
+    """Results of networks whose seeds say whether they search or decide."""
+
+    def results(settings: Any, frame: pd.DataFrame) -> Results:
+        searching = frame["seed"].isin(PLACES["search"])
+        stages = {"search": frame[searching], "decide": frame[~searching]}
+        return Results(settings, [Part(train.name, stage, rows) for stage, rows in stages.items()])
+
+    return results

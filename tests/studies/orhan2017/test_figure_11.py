@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,11 +13,13 @@ import torch
 from skiplab import data
 from skiplab.architectures.fully_connected import HyperResidualNet
 from skiplab.experiments import building
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_11
 
 Make = Callable[..., pd.DataFrame]
-SETTINGS = dataclasses.replace(figure_11.SMOKE, runs=6, gains=(0.3, 1.0))
+AsResults = Callable[[Any, pd.DataFrame], Results]
+SETTINGS = dataclasses.replace(figure_11.STUDY.settings["smoke"], runs=6, gains=(0.3, 1.0))
 
 
 def frame_of(trained: Make, hyper: float, residual: float) -> pd.DataFrame:
@@ -30,7 +33,7 @@ def frame_of(trained: Make, hyper: float, residual: float) -> pd.DataFrame:
 
 
 def test_both_models_are_searched_and_decided_at_every_gain() -> None:
-    calls = [call.settings for call in figure_11.train(SETTINGS, [])]
+    calls = [call.settings for call in figure_11.EXPERIMENT.train(Results(SETTINGS))]
     assert [(call.model, call.seeds[0] >= 500) for call in calls] == [
         (model, search) for model in ("residual", "hyper-residual") for search in (False, True)
     ]
@@ -46,7 +49,7 @@ def test_networks_have_twenty_layers_and_both_sets(scale: str) -> None:
 
 
 def test_far_skips_are_folded_twice_and_adjacent_ones_are_identities() -> None:
-    settings = figure_11.train(figure_11.Settings(data=("digits",)), [])[2].settings
+    settings = figure_11.EXPERIMENT.train(Results(figure_11.Settings(data=("digits",))))[2].settings
     network = building.build(settings, data.tensors("digits", images=10), 0, 0.3)
     assert isinstance(network, HyperResidualNet)
     assert len(network.hidden) == 20
@@ -60,8 +63,11 @@ def test_far_skips_are_folded_twice_and_adjacent_ones_are_identities() -> None:
 @pytest.mark.parametrize(
     ("hyper", "residual", "verdict"), [(0.8, 0.7, "holds"), (0.795, 0.8, "holds"), (0.7, 0.8, "contradicted")]
 )
-def test_the_claim_follows_the_numbers(trained: Make, hyper: float, residual: float, verdict: str) -> None:
-    found = judge(figure_11.STUDY, frame_of(trained, hyper, residual), SETTINGS, "quick")
+def test_the_claim_follows_the_numbers(
+    trained: Make, by_stage: AsResults, hyper: float, residual: float, verdict: str
+) -> None:
+    results = by_stage(SETTINGS, frame_of(trained, hyper, residual))
+    found = judge(figure_11.STUDY, results, "quick")
     assert [(row.condition, row.headline, row.verdict) for row in found] == [
         ("digits, best gains (0.3)", True, verdict),
         ("digits, gain 0.3", False, verdict),
@@ -70,8 +76,8 @@ def test_the_claim_follows_the_numbers(trained: Make, hyper: float, residual: fl
     assert found[0].statistic == pytest.approx(hyper - residual, abs=1e-6)
 
 
-def test_the_figure_shows_curves_and_gains(trained: Make) -> None:
-    figure = figure_11.figure(frame_of(trained, 0.8, 0.7), SETTINGS)
+def test_the_figure_shows_curves_and_gains(trained: Make, by_stage: AsResults) -> None:
+    figure = figure_11.STUDY.figure(by_stage(SETTINGS, frame_of(trained, 0.8, 0.7)))
     above, below = figure.axes
     assert [line.get_label() for line in above.get_lines()] == ["Residual", "Hyper-residual"]
     assert [text.get_text() for text in below.get_xticklabels()] == ["0.3", "1"]

@@ -11,12 +11,20 @@ import pandas as pd
 import pytest
 
 from skiplab.randomness import PLACES
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7
 
 Make = Callable[..., pd.DataFrame]
+AsResults = Callable[[Any, pd.DataFrame], Results]
+MODELS = [model.name for model in figure_7.MODELS]
 SETTINGS = dataclasses.replace(
-    figure_7.SMOKE, runs=6, gains=(1.0,), search_runs=3, sigmas=(0.0, 0.1, 0.5, 1.0), strengths=(0.01,)
+    figure_7.STUDY.settings["smoke"],
+    runs=6,
+    gains=(1.0,),
+    search_runs=3,
+    sigmas=(0.0, 0.1, 0.5, 1.0),
+    strengths=(0.01,),
 )
 
 
@@ -47,13 +55,15 @@ def as_the_paper_says(trained: Make) -> pd.DataFrame:
     return pd.concat(rows)
 
 
-def verdicts(frame: pd.DataFrame) -> dict[str, Any]:
-    rows = judge(figure_7.STUDY, frame, SETTINGS, "quick")
+def verdicts(results: Results) -> dict[str, Any]:
+    rows = judge(figure_7.STUDY, results, "quick")
     return {row.claim: row for row in rows if row.headline}
 
 
-def test_every_claim_holds_where_the_paper_is_right(as_the_paper_says: pd.DataFrame) -> None:
-    found = verdicts(as_the_paper_says)
+def test_every_claim_holds_where_the_paper_is_right(
+    as_the_paper_says: pd.DataFrame, by_stage: AsResults
+) -> None:
+    found = verdicts(by_stage(SETTINGS, as_the_paper_says))
     undecided = {"interior-sigma"}  # three search seeds are too few
     assert {claim: row.verdict for claim, row in found.items() if claim not in undecided} == {
         claim.id: "holds" for claim in figure_7.STUDY.claims if claim.id not in undecided
@@ -65,18 +75,18 @@ def test_every_claim_holds_where_the_paper_is_right(as_the_paper_says: pd.DataFr
     assert found["interior-sigma"].statistic == pytest.approx(0.3, abs=1e-6)
 
 
-def test_every_claim_falls_where_the_paper_is_wrong(trained: Make) -> None:
+def test_every_claim_falls_where_the_paper_is_wrong(trained: Make, by_stage: AsResults) -> None:
     means = {"plain": 0.90, "residual": 0.40, "bias-symm-break": 0.50, "bias-l2-reg": 0.95, "bias-init": 0.7}
     rows = [search_table(trained, {0.0: 0.7, 0.1: 0.5, 0.5: 0.3, 1.0: 0.6})]
     for model, mean in means.items():
         seeds = [*range(6), *([500] if model in ("plain", "residual", "bias-init") else [])]
         rows += [trained(model, seed, [mean + (seed % 500) / 1000]) for seed in seeds]
-    found = verdicts(pd.concat(rows))
+    found = verdicts(by_stage(SETTINGS, pd.concat(rows)))
     assert {row.verdict for claim, row in found.items() if claim != "interior-sigma"} == {"contradicted"}
     assert found["interior-sigma"].statistic == pytest.approx(-0.2, abs=1e-6)
 
 
-def test_the_interior_sigma_is_chosen_on_the_other_seeds(trained: Make) -> None:
+def test_the_interior_sigma_is_chosen_on_the_other_seeds(trained: Make, by_stage: AsResults) -> None:
     # σ = .1 is best on seed 500 alone, so chosen by the others it is σ = .5 that seed 500 is judged at.
     values = {0.0: (0.1, 0.1, 0.1), 0.1: (1.0, 0.2, 0.2), 0.5: (0.3, 0.4, 0.4), 1.0: (0.2, 0.2, 0.2)}
     frame = pd.concat(
@@ -84,31 +94,31 @@ def test_the_interior_sigma_is_chosen_on_the_other_seeds(trained: Make) -> None:
         for sigma, by_seed in values.items()
         for seed, value in enumerate(by_seed)
     )
-    (row,) = figure_7.interior_sigma(frame, SETTINGS)
+    (row,) = figure_7.interior_sigma(by_stage(SETTINGS, frame))
     # The others see means (σ=.1: 1 and .2, σ=.5: .3 and .4), which favour σ = .1.
     np.testing.assert_allclose(row.samples[0], [0.3 - 0.2, 0.2 - 0.2, 0.2 - 0.2], atol=1e-6)
     assert row.condition == "digits, gain 1"
 
 
-def test_without_an_interior_there_is_no_evidence(trained: Make) -> None:
+def test_without_an_interior_there_is_no_evidence(trained: Make, by_stage: AsResults) -> None:
     frame = search_table(trained, {0.0: 0.1, 0.1: 0.2})
-    (row,) = figure_7.interior_sigma(frame, SETTINGS)
+    (row,) = figure_7.interior_sigma(by_stage(SETTINGS, frame))
     assert len(row.samples[0]) == 0
 
 
-def test_the_second_stage_takes_what_the_search_found(trained: Make) -> None:
+def test_the_second_stage_takes_what_the_search_found(trained: Make, by_stage: AsResults) -> None:
     found = search_table(trained, {0.0: 0.9, 0.1: 0.5, 0.5: 0.7})
     calls = {
         (call.settings.model, call.settings.seeds[0] >= 500): call.settings
-        for call in figure_7.decide(SETTINGS, [found])
+        for call in figure_7.EXPERIMENT.decide(by_stage(SETTINGS, found))
     }
-    assert set(calls) == {*((model, False) for model in figure_7.MODELS), ("bias-init", True)}
+    assert set(calls) == {*((model, False) for model in MODELS), ("bias-init", True)}
     assert set(calls["bias-symm-break", False].sigmas) == {0.5}
     assert set(calls["bias-l2-reg", False].sigmas) == {0.0}
     assert set(calls["bias-init", True].sigmas) == {0.5}
     assert calls["bias-init", True].seeds == (500, 501, 502)
     assert calls["plain", False].sigmas == ()
-    assert all(calls[model, False].seeds == tuple(range(6)) for model in figure_7.MODELS)
+    assert all(calls[model, False].seeds == tuple(range(6)) for model in MODELS)
 
 
 def test_quick_and_paper_settings_fit_their_grids() -> None:

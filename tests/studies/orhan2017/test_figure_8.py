@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from skiplab.experiments import networks
+from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7, figure_8
 
 Make = Callable[..., pd.DataFrame]
-SETTINGS = dataclasses.replace(figure_7.SMOKE, runs=6, gains=(1.0,), depth=5)
+AsResults = Callable[[Any, pd.DataFrame], Results]
+SMOKE = figure_7.STUDY.settings["smoke"]
+SETTINGS = dataclasses.replace(SMOKE, runs=6, gains=(1.0,), depth=5)
 
 
 def frame_of(trained: Make, slopes: dict[str, float], accuracy: dict[str, float]) -> pd.DataFrame:
@@ -37,15 +41,19 @@ def frame_of(trained: Make, slopes: dict[str, float], accuracy: dict[str, float]
     ],
 )
 def test_claims_follow_the_slopes(
-    trained: Make, slopes: tuple[float, ...], accuracy: tuple[float, ...], verdict: str
+    trained: Make,
+    by_stage: AsResults,
+    slopes: tuple[float, ...],
+    accuracy: tuple[float, ...],
+    verdict: str,
 ) -> None:
-    models = [model for model, _ in figure_8.MODELS]
+    models = [model.name for model in figure_8.EXPERIMENT.models]
     frame = frame_of(
         trained,
         dict(zip(models, (*slopes, 0.1), strict=True)),
         dict(zip(models, accuracy, strict=True)),
     )
-    rows = judge(figure_8.STUDY, frame, SETTINGS, "quick")
+    rows = judge(figure_8.STUDY, by_stage(SETTINGS, frame), "quick")
     found = {row.claim: row for row in rows if row.headline}
     assert {claim: row.verdict for claim, row in found.items()} == {
         claim.id: verdict for claim in figure_8.STUDY.claims
@@ -54,15 +62,15 @@ def test_claims_follow_the_slopes(
     assert found["plain-decays"].statistic == pytest.approx(4 * (slopes[0] + 0.0025), abs=1e-4)
 
 
-def test_figure_7s_networks_are_shared(trained: Make) -> None:
+def test_figure_7s_networks_are_shared(trained: Make, by_stage: AsResults) -> None:
     """At the same settings all trials of the searches and of three models are figure 7's."""
     found = pd.concat(
         trained("bias-symm-break", 500, [0.5], sigma=sigma, strength=0.01, gain=networks.SQRT2)
         for sigma in (0.0, 0.1)
     )
-    first = set(figure_7.decide(figure_7.SMOKE, [found]))
-    second = set(figure_8.decide(figure_7.SMOKE, [found]))
-    assert set(figure_8.search(figure_7.SMOKE, [])) == set(figure_7.search(figure_7.SMOKE, []))
+    results, nothing = by_stage(SMOKE, found), Results(SMOKE)
+    first, second = (set(figure.EXPERIMENT.decide(results)) for figure in (figure_7, figure_8))
+    assert set(figure_8.EXPERIMENT.search(nothing)) == set(figure_7.EXPERIMENT.search(nothing))
     assert {call.settings.model for call in second & first} == {"plain", "residual", "bias-symm-break"}
     assert {call.settings.model for call in second - first} == {"bias-symm-break-bn"}
 
@@ -74,11 +82,12 @@ def test_its_settings_are_figure_7s_on_one_set(scale: str) -> None:
     assert set(ours.data) <= set(theirs.data)
 
 
-def test_batch_normalisation_takes_the_strengths_found_without_it(trained: Make) -> None:
+def test_batch_normalisation_takes_the_strengths_found_without_it(trained: Make, by_stage: AsResults) -> None:
     found = pd.concat(
         trained("bias-symm-break", 500, [accuracy], sigma=sigma, strength=0.01, gain=networks.SQRT2)
         for sigma, accuracy in ((0.0, 0.9), (0.1, 0.5), (0.7, 0.6))
     )
-    calls = [call for call in figure_8.decide(figure_7.SMOKE, [found]) if call.settings.model.endswith("-bn")]
+    named = figure_8.EXPERIMENT.decide(by_stage(SMOKE, found))
+    calls = [call for call in named if call.settings.model.endswith("-bn")]
     assert len(calls) == 2
     assert {sigma for call in calls for sigma in call.settings.sigmas} == {0.7}
