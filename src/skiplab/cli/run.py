@@ -26,7 +26,7 @@ def run(
     ],
     scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    runs: Annotated[int | None, typer.Option(help="Independent runs a condition.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Independent runs per condition.")] = None,
     seed: Annotated[int | None, typer.Option(help="Which runs to draw; two seeds share none.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting; repeatable.")
