@@ -42,11 +42,11 @@ lint: setup
 	@$(BIN)/lint-imports
 
 test: lint
-	@$(BIN)/python -m pytest --cov
+	@$(BIN)/python -m pytest -n 2 --cov
 
 test-all: lint test-oldest
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt playwright
-	@$(BIN)/python -m pytest --cov -m ""
+	@$(BIN)/python -m pytest -n 2 --cov -m ""
 
 # Only a CPU build is tried: the others bring gigabytes of CUDA.
 test-oldest: setup
