@@ -33,6 +33,7 @@ NAMES = {
     "is_instance_norm": "torch.nn.modules.instancenorm._InstanceNorm",
     "own_parameters": "torch.nn.Module()._parameters",
     "own_modules": "torch.nn.Module()._modules",
+    "native": "torch._C",
 }
 
 
@@ -53,6 +54,12 @@ def test_every_function_is_listed_and_tested() -> None:
     assert ours == set(NAMES), "name in NAMES what each function of torch_private reaches for"
     tests = {name.removeprefix("test_") for name in globals()}
     assert ours <= tests, f"write a test of {sorted(ours - tests)}"
+
+
+def test_native() -> None:
+    assert private.native("_get_cudnn_enabled") == torch.backends.cudnn.enabled
+    with pytest.raises(AttributeError, match="_no_such_name"):
+        private.native("_no_such_name")
 
 
 def test_tree_leaves() -> None:

@@ -78,3 +78,8 @@ def own_parameters(part: nn.Module) -> dict[str, nn.Parameter | None]:
 def own_modules(part: nn.Module) -> dict[str, nn.Module | None]:
     """A module's own submodules as it keeps them, under each of their names; a change here changes the module."""
     return part._modules
+
+
+def native(name: str, *values: Any) -> Any:
+    """Call a function of torch's core that has no public name, or raise AttributeError in versions without it."""
+    return getattr(torch._C, name)(*values)

@@ -127,9 +127,7 @@ def test_sections_that_link_in_a_circle_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_study_without_words_says_where_they_belong(tmp_path: Path) -> None:
-    study = Study(
-        "p/figure-1", str(tmp_path / "figure_1.py"), {}, [], lambda *_: None, lambda *_: None, [], {}
-    )
+    study = Study("p/figure-1", str(tmp_path / "figure_1.py"), {}, [], lambda results: None, [], {})
     with pytest.raises(Refused, match=r"figure_1.md is missing, and a study's words stand there"):
         _ = study.title
 
@@ -145,5 +143,5 @@ def test_a_study_without_words_says_where_they_belong(tmp_path: Path) -> None:
     ],
 )
 def test_the_item_follows_from_the_id(name: str, item: str) -> None:
-    study = Study(f"p/{name}", __file__, {}, [], lambda *_: None, lambda *_: None, [], {})
+    study = Study(f"p/{name}", __file__, {}, [], lambda results: None, [], {})
     assert (study.paper, study.item) == ("p", item)

@@ -176,10 +176,10 @@ def _streams(device: str) -> Iterator[Setting]:
 
 
 def _native(name: str, *values: Any) -> Any:
-    """Call a function of torch's that has no public name, or raise AttributeError in versions without it."""
-    import torch
+    """Call a function of torch's that has no public name; torch is not imported before."""
+    from skiplab.torch_private import native
 
-    return getattr(torch._C, name)(*values)
+    return native(name, *values)
 
 
 def _pair(name: str) -> tuple[bool, ...]:
