@@ -12,6 +12,7 @@ from skiplab.reproduction.runner import judged_again
 from skiplab.reproduction.shipped import MANIFEST, Archive
 from skiplab.reproduction.slimming import SLIM, is_search
 from skiplab.reproduction.store import PUBLISHED, StudyRun, published
+from skiplab.reproduction.verdict import Verdict
 from skiplab.studies import CATALOGUE
 
 RUNS = published().runs()
@@ -75,8 +76,8 @@ def test_what_tables_lack_is_of_trials_that_are_published() -> None:
 def test_judged_again_it_says_the_same(run: StudyRun) -> None:
     """Today's code on the published trials gives every published row: its statistic, interval and verdict."""
 
-    def numbers(row: dict[str, object]) -> tuple[object, ...]:
-        return tuple(row[name] for name in ("claim", "condition", "statistic", "low", "high", "verdict"))
+    def numbers(row: Verdict) -> tuple[object, ...]:
+        return row.claim, row.condition, row.statistic, row.low, row.high, row.verdict
 
     assert list(map(numbers, judged_again(CATALOGUE[run.study], run))) == list(map(numbers, run.verdicts))
 
