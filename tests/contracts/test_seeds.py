@@ -113,5 +113,5 @@ def test_another_seed_gives_a_table_of_the_same_kind(
     )
     tables = [results_of(study, run).frame for run in (first, other)]
     assert tables[0].dtypes.equals(tables[1].dtypes)
-    rows = [[(row["claim"], row["headline"]) for row in run.verdicts] for run in (first, other)]
+    rows = [[(row.claim, row.headline) for row in run.verdicts] for run in (first, other)]
     assert rows[0] == rows[1]
