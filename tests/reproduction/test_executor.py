@@ -51,7 +51,6 @@ def test_processes_give_the_bits_that_serial_gives(tmp_path: Path, marks: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("dask")  # two clusters at once would ask for one port
 def test_dask_gives_the_bits_that_serial_gives(tmp_path: Path, marks: Path) -> None:
     assert_same_bits(tables(tmp_path, "serial"), tables(tmp_path, "dask"))
     assert counts(marks) == {0: 2, 1: 2, 2: 2}
@@ -158,7 +157,6 @@ def test_a_worker_answers_with_its_source_and_data(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("dask")  # two clusters at once would ask for one port
 def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: Path) -> None:
     from distributed import Client, LocalCluster
 
