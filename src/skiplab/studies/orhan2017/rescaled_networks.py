@@ -151,11 +151,11 @@ def compare_ratios(gains: Gains, more: Model, less: Model) -> Found:
 
     def found(results: Results) -> list[Evidence]:
         evidence = []
-        for condition, headline, both in gains.conditions(results, [more, less]):
+        for condition in gains.conditions(results, [more, less]):
+            both = condition.rows
             before = " and ".join(f"{after(rows, 'before').mean():.3f}" for rows in both if len(rows))
             detail = f"accuracies before: {more.name} and {less.name} {before}" if before else ""
-            samples = [ratios(rows) for rows in both]
-            evidence.append(Evidence(condition, samples, headline=headline, detail=detail))
+            evidence.append(condition.evidence([ratios(rows) for rows in both], detail=detail))
         return evidence
 
     return found

@@ -8,6 +8,7 @@ from typing import Any
 
 from skiplab.experiments.gains import PLAIN, RESIDUAL, compare
 from skiplab.experiments.narrow_networks import (
+    BEFORE,
     NARROW,
     NarrowSearchSettings,
     narrow_runs,
@@ -57,13 +58,14 @@ def less_degenerate(results: Results) -> Iterator[Evidence]:
     Before training the two are the same networks wherever their gains are equal, since biases start at 0.
     """
     settings = results.settings
-    for words, headline, both in NARROW.conditions_on(results, settings.with_spectra, [PLAIN, BIAS_REG]):
+    both = [PLAIN, BIAS_REG]
+    for condition in NARROW.conditions_on(results, settings.with_spectra, both, common=True):
         for epoch in settings.at:
-            yield Evidence(
-                f"epoch {epoch}, {words}",
-                [values(rows, "degenerate", epoch) for rows in both],
-                headline=headline and epoch > 0,
-                detail="" if epoch else "before training",
+            yield condition.evidence(
+                [values(rows, "degenerate", epoch) for rows in condition.rows],
+                f"epoch {epoch}, {condition.words}",
+                headline=condition.headline and epoch > 0,
+                detail="" if epoch else BEFORE,
             )
 
 

@@ -137,8 +137,8 @@ def accuracy_at_both_widths(first: Model, second: Model) -> Found:
         yield from compare(first, second)(results)
         shape = f"{results.settings.narrow_depth}×{results.settings.narrow}"
         for data in results.settings.data:
-            words, _, rows = next(NARROW.conditions_on(results, data, [first, second]))
-            samples = [accuracies(each) for each in rows]
-            yield Evidence(f"{shape} networks, {words}", samples, headline=False)
+            best = next(NARROW.conditions_on(results, data, [first, second]))
+            samples = [accuracies(rows) for rows in best.rows]
+            yield best.evidence(samples, f"{shape} networks, {best.words}", headline=False)
 
     return found

@@ -65,10 +65,11 @@ def residual_against_plain(quantity: Quantity) -> Found:
     """Evidence that residual nets have more of something at the end: at full width, and the narrow ones beside."""
 
     def found(results: Results) -> Iterator[Evidence]:
-        yield from compare(RESIDUAL, PLAIN, quantity)(results)
+        yield from compare(RESIDUAL, PLAIN, quantity, common=False)(results)
         shape = f"2×{results.settings.narrow} networks on {results.settings.narrow_components} components"
-        for words, _, both in NARROW.conditions(results, [RESIDUAL, PLAIN]):
-            yield Evidence(f"{shape}, {words}", [quantity(rows) for rows in both], headline=False)
+        for condition in NARROW.conditions(results, [RESIDUAL, PLAIN]):
+            samples = [quantity(rows) for rows in condition.rows]
+            yield condition.evidence(samples, f"{shape}, {condition.words}", headline=False)
 
     return found
 
