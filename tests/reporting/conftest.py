@@ -98,7 +98,7 @@ def _study(name: str, item: str, title: str, claims: dict[str, str], **words: An
         settings={},
         stages=(),
         figure=lambda results: None,
-        claims=[Claim(each, text, lambda results: [], Greater()) for each, text in claims.items()],
+        claims=[Claim(each, text, lambda results: [], Greater(worth=1.0)) for each, text in claims.items()],
         cost={"smoke": 0.5, "quick": 42.0, "paper": 5400.0},
     )
 
