@@ -69,6 +69,7 @@ def verdict(**changes: Any) -> Verdict:
         "unit": "points",
         "detail": "",
         "means": [54.31, 51.096],
+        "source": "figure 3",
     }
     return Verdict(**(row | changes))
 
@@ -236,6 +237,7 @@ VERDICTS = {
         ),
         verdict(
             claim="exact",
+            source="ours",
             kind="exact",
             unit="",
             condition="width 128",
@@ -251,6 +253,7 @@ VERDICTS = {
         ),
         verdict(
             claim="exact",
+            source="ours",
             kind="exact",
             unit="",
             condition="",
