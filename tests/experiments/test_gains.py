@@ -148,7 +148,7 @@ def test_quantities_other_than_accuracy_are_compared_at_a_common_gain() -> None:
     ]
     np.testing.assert_allclose(rows[0].samples, [[0.4, 0.4001], [0.6, 0.6001]], atol=1e-6)
     own = rows_of(compare(RESIDUAL, PLAIN, accuracies, common=False), two_models())
-    assert [(row.condition, row.headline) for row in own][0] == ("digits, best gains (0.3/1)", True)
+    assert (own[0].condition, own[0].headline) == ("digits, best gains (0.3/1)", True)
 
 
 def searched(plain: dict[float, float], residual: dict[float, float]) -> Results:

@@ -92,14 +92,20 @@ class Study:
 
 @dataclass(frozen=True)
 class Alias:
-    """An item that repeats another paper's: the same study under its own id, found by the other's."""
+    """An item that repeats another paper's: the same trials and figure under its own id, found by the other's.
+
+    ``words`` and ``claims`` are its own; where none are given, the other study's stand in.
+    """
 
     id: str
     of: str
+    words: str = ""
+    claims: Sequence[Claim] = field(default=(), repr=False)
 
     def resolved(self, study: Study) -> Study:
-        """The other study under this id."""
-        return replace(study, id=self.id, item="", in_tour=False)
+        """The other study under this id, with what this item says itself."""
+        words, claims = self.words or study.words, self.claims or study.claims
+        return replace(study, id=self.id, item="", in_tour=False, words=words, claims=claims, source="")
 
 
 def stage_name(stage: Stage) -> str:
