@@ -12,8 +12,10 @@ import sys
 from pathlib import Path
 
 from skiplab.cli.verdicts import number
+from skiplab.reproduction.judgement import Judgement, judgements
+from skiplab.reproduction.scoreboard import counts
 from skiplab.reproduction.store import StudyRun, published
-from skiplab.reproduction.verdict import VERDICTS, Verdict
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
 from skiplab.studies import CATALOGUE
 
 README = Path(__file__).parent.parent / "README.md"
@@ -28,47 +30,56 @@ def shown_runs() -> dict[str, StudyRun]:
 
 
 def scoreboard() -> str:
-    """A table: one row per study, its headline verdicts counted."""
-    lines = ["| study | what the paper shows | ✓ | ✗ | ? | runs on |", "|---|---|---|---|---|---|"]
+    """A table: one row per study, the paper's claims counted by verdict, ours beside them."""
+    lines = [
+        "| study | what the paper shows | ✓ | ✗ | ? | ours | amended | runs on |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    totals = dict.fromkeys(VERDICTS, 0)
     for study_id, run in shown_runs().items():
-        rows = [row for row in run.verdicts if row.headline]
-        counts = " | ".join(str(sum(row.verdict == name for row in rows)) for name in VERDICTS)
+        study, found = CATALOGUE[study_id], counts(judgements(run.verdicts))
+        cells = " | ".join(str(found["paper"][name]) for name in VERDICTS)
+        ours, amended = sum(found["ours"].values()), len(study.amendments)
+        own = f"{found['ours'][HOLDS]} of {ours}" if ours else ""
         size = "paper scale" if not run.deviations else "paper scale, reduced"
         place = ", ".join(run.provenance["trials_devices"])
-        lines.append(f"| `{study_id}` | {CATALOGUE[study_id].title} | {counts} | {size}; {place} |")
-    return "\n".join(lines)
+        lines.append(
+            f"| `{study_id}` | {study.title} | {cells} | {own} | {amended or ''} | {size}; {place} |"
+        )
+        totals = {name: totals[name] + found["paper"][name] for name in VERDICTS}
+    words = (
+        f"{totals[HOLDS]} hold, {totals[CONTRADICTED]} are contradicted, {totals[UNDECIDED]} are undecided"
+    )
+    return "\n".join([f"Of the papers' {sum(totals.values())} claims {words}.", "", *lines])
 
 
 def contradicted() -> str:
-    """A bullet for every statistical claim that our runs contradict somewhere, with its clearest condition.
+    """A bullet for every claim of a paper that our runs contradict, with its place and its clearest condition.
 
-    Exact statements that fail as printed are in docs/errata.md. A study that shares all trials with earlier ones
-    is an alias and says nothing new.
+    A study that shares all trials with earlier ones is an alias and says nothing new.
     """
     lines = []
     seen: set[str] = set()
     for study_id, run in shown_runs().items():
         keys = {each["key"] for each in run.trials}
         if not keys <= seen:
-            lines += _bullets(study_id, [row for row in run.verdicts if row.meaning.statistical])
+            against = [
+                each for each in judgements(run.verdicts) if each.verdict == CONTRADICTED and not each.ours
+            ]
+            lines += [_bullet(study_id, each) for each in against]
         seen |= keys
     return "\n".join(line.replace(" ().", ".") for line in lines)
 
 
-def _bullets(study_id: str, rows: list[Verdict]) -> list[str]:
-    lines = []
-    for claim in dict.fromkeys(row.claim for row in rows):
-        judged = [row for row in rows if row.claim == claim and row.headline]
-        against = [row for row in judged if row.verdict == "contradicted"]
-        if not against:
-            continue
-        row = max(against, key=lambda row: abs(row.statistic or 0.0))
-        interval = f"[{number(row.low)}, {number(row.high)}]"
-        paper = "" if row.paper_value is None else f", the paper's {number(row.paper_value)}"
-        value = f"ours {number(row.statistic)} {interval}{paper}"
-        share = f"in {len(against)} of {len(judged)} conditions, e.g. " if len(judged) > 1 else ""
-        lines.append(f"- *{row.text}* `{study_id}`, {share}{row.condition}: {value} ({row.unit}).")
-    return lines
+def _bullet(study_id: str, judged: Judgement) -> str:
+    against = [row for row in judged.rows if row.verdict == CONTRADICTED]
+    row = max(against, key=lambda row: abs(row.statistic or 0.0))
+    interval = row.meaning.written_interval(f"[{number(row.low)}, {number(row.high)}]")
+    paper = "" if row.paper_value is None else f", the paper's {number(row.paper_value)}"
+    reason = f"; {row.reason}" if row.reason else ""
+    share = f"in {len(against)} of {len(judged.rows)} conditions, e.g. " if len(judged.rows) > 1 else ""
+    value = f"ours {number(row.statistic)} {interval}{paper}{reason}"
+    return f"- *{judged.text}* ({judged.source}) `{study_id}`, {share}{row.condition}: {value} ({row.unit})."
 
 
 def speed() -> str:

@@ -21,6 +21,7 @@ from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
 from skiplab.cli.verdicts import interval, number, rows_table
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.verdict import Verdict
 
 Cli = Callable[..., Result]
@@ -30,7 +31,7 @@ def test_show_before_and_after_a_run(counted: Cli) -> None:
     before = counted("show", "toy2000/figure-1")
     assert before.exit_code == 0
     assert "Not run yet: skiplab run toy2000/figure-1" in before.stdout
-    assert "positive: Values are positive." in before.stdout
+    assert "positive (figure 1): Values are positive." in before.stdout
     counted("run", "toy2000/figure-1", "--executor", "serial")
     after = counted("show", "toy2000/figure-1").stdout
     assert "Counted trials [figure-1]" in after
@@ -101,7 +102,7 @@ def test_publish_and_what_is_shown_then(counted: Cli, tmp_path: Path) -> None:
     assert result.stdout.startswith("Published toy2000/figure-1 from 6 trial(s) into ")
     elsewhere = ("--store", str(tmp_path / "empty"))
     assert "published" in counted("list", *elsewhere).stdout
-    assert json.loads(counted("check", "--json", *elsewhere).stdout)["counts"]["holds"] == 2
+    assert json.loads(counted("check", "--json", *elsewhere).stdout)["counts"]["paper"]["holds"] == 2
     shown = counted("show", "toy2000/figure-1", *elsewhere).stdout
     assert "published with skiplab" in shown
     figure = tmp_path / "checkout/src/skiplab/published/toy2000/figure-1.webp"
@@ -120,7 +121,7 @@ def test_a_store_is_carried_over(counted: Cli, tmp_path: Path) -> None:
     unpack = ("store", "unpack", str(tmp_path / "pack"), *other)
     assert counted(*unpack).stdout == "7 folder(s) added, 0 known already.\n"
     assert counted(*unpack).stdout == "0 folder(s) added, 7 known already.\n"
-    assert json.loads(counted("check", "--json", *other).stdout)["counts"]["holds"] == 2
+    assert json.loads(counted("check", "--json", *other).stdout)["counts"]["paper"]["holds"] == 2
     (tmp_path / "pack.000").write_bytes(b"damaged, and longer than a digest of 32 bytes")
     damaged = counted(*unpack)
     assert damaged.exit_code == 1
@@ -261,11 +262,11 @@ def test_no_number_of_a_verdict_is_ever_cut(width: int) -> None:
     )  # fmt: skip
     other = dataclasses.replace(row, kind="exact", claim="other")
     console = Console(file=io.StringIO(), width=width)
-    console.print(rows_table([row, other], width), highlight=False)
+    console.print(rows_table(judgements([row, other]), width), highlight=False)
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "a-claim-with-a-rather-long-name  correlation" in text
+    assert "✗ contradicted  a-claim-with-a-rather-long-name  correlation" in text
     assert "theorem 1, L = 10, a long" in text
-    for whole in ("✗ contradicted", "-1.234e-12", "[-1.5e-11, 8.63e-11]", "1.074e+09", "100", "exact"):
+    for whole in ("-1.234e-12", "[-1.5e-11, 8.63e-11]", "1.074e+09", "100", "exact"):
         assert whole in text
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= width
