@@ -110,6 +110,7 @@ def train(
             if number in callback.steps:
                 rows.extend(callback.measure(ensemble, number))
                 ensemble.train()  # a callback may have looked at the networks in evaluation mode
+                step.refresh()
 
     ensemble.train()
     steps = -(-count // plan.batch_size)
@@ -118,7 +119,7 @@ def train(
         # numbers would depend on how many ran before it.
         torch.compiler.reset()
         # Not by the steps that are left: a resumed run must compute as the uninterrupted one, bit for bit.
-        if steps * plan.epochs * size >= COMPILE_FROM:
+        if step.fused is None and steps * plan.epochs * size >= COMPILE_FROM:
             ensemble.compile()
     number = start * steps
     for epoch in range(start, plan.epochs):

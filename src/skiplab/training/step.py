@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
+from skiplab.ensembles.fused import fused_passes
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.optimisers import Optimiser
 from skiplab.training.regularisers import Penalty
@@ -19,7 +21,8 @@ WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph ask
 class Step:
     """Gather a batch a member, differentiate, penalise, update; count losses and hits on the device.
 
-    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it.
+    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. ``fused`` are the passes
+    of fully connected networks as Triton kernels, None where the portable path computes; ``portable`` asks for it.
     """
 
     def __init__(
@@ -31,6 +34,8 @@ class Step:
         penalties: Sequence[Penalty],
         augmentation: CropAndFlip | None,
         mixed: bool = False,
+        *,
+        portable: bool = False,
     ) -> None:
         size, device = ensemble.size, ensemble.device
         self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
@@ -42,6 +47,8 @@ class Step:
         self.hits = torch.zeros(size, dtype=torch.int64, device=device)
         self.state = optimiser.start(ensemble.rows)
         self.draws = torch.zeros(3, size, len(data.labels), dtype=torch.uint8, device=device)
+        able = criterion is F.cross_entropy and augmentation is None and not portable
+        self.fused = fused_passes(ensemble, data.inputs, data.labels, mixed=mixed) if able else None
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
 
     @property
@@ -66,18 +73,26 @@ class Step:
 
     def _step(self, indices: Tensor) -> None:
         rows = self.ensemble.rows
-        inputs = self._gather(indices)
-        labels = self.data.labels[indices]
-        losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion, mixed=self.mixed)
+        passes = self._portable if self.fused is None else self.fused.gradients
+        losses, hits, gradient = passes(indices)
         for penalty in self.penalties:
             penalty.add_gradient_(rows, gradient)
         # The norm is finite only if the gradient is; its overflow (float32: above 1.8e19) counts as divergence
         # too, so that no sensible rate takes a member that is alive to parameters that are not finite.
         self.alive &= losses.isfinite() & torch.linalg.vector_norm(gradient, dim=1).isfinite()
-        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive)
+        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive, self.fused)
         self.loss_sum += losses.double() * indices.shape[1]
-        if not labels.is_floating_point():
-            self.hits += (outputs.argmax(-1) == labels).sum(1)
+        self.hits += hits
+
+    def _portable(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Losses, right answers (0 in a regression) and gradients by torch's own operations."""
+        labels = self.data.labels[indices]
+        losses, outputs, gradient = self.ensemble.gradients(
+            self._gather(indices), labels, self.criterion, mixed=self.mixed
+        )
+        if labels.is_floating_point():
+            return losses, torch.zeros_like(self.hits), gradient
+        return losses, (outputs.argmax(-1) == labels).sum(1), gradient
 
     def _gather(self, indices: Tensor) -> Tensor:
         if self.augmentation is not None:
@@ -104,3 +119,9 @@ class Step:
         """Copy saved tensors back in place, so that captured graphs keep their addresses."""
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take notice of parameters that something else than a step has changed."""
+        if self.fused is not None:
+            self.fused.refresh()

@@ -1,0 +1,310 @@
+"""Triton kernels of the passes through fully connected ensembles: forward, backward and weight gradients.
+
+A program of the passes takes some rows of one member's batch from the first layer to the last and keeps the residual
+stream in registers; members share nothing, so one that diverges leaves the others alone. Every sum has one order,
+without atomics: equal inputs give equal bits. Matrices are stored as torch does, (out, in), with the width padded to
+a power of two in what the kernels keep for themselves; parameters and gradients are never padded.
+
+Matrix products are in the type of the weights they are given (bfloat16, float32 or, in tests, float64), all else in
+the type of ``rows``.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+# How a layer's input is added to its output.
+NONE, IDENTITY, MATRIX, PATH = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+
+
+@triton.jit
+def read(pointer, mask, MASKED: tl.constexpr):
+    """What lies at the pointers, 0 where the mask says no; whole tiles are read without one, which is faster."""
+    if MASKED:
+        return tl.load(pointer, mask=mask, other=0.0)
+    else:  # noqa: RET505 (Triton compiles one of two branches)
+        return tl.load(pointer)
+
+
+@triton.jit
+def carried(x, matrix, y, valid, kind: tl.constexpr, scale: tl.constexpr, precision: tl.constexpr):
+    """Add a skip's product to y: x, x Qᵀ or the path skip, as ``kind`` says; ``matrix`` holds Qᵀ."""
+    if kind == IDENTITY:
+        y += x
+    elif kind == MATRIX:
+        y = tl.dot(x.to(matrix.dtype), matrix, y, input_precision=precision)
+    elif kind == PATH:
+        y += tl.where(valid[None, :], scale * tl.sum(x, 1)[:, None], 0.0)
+    return y
+
+
+# Integers that change from batch to batch are not specialised, so that no batch size compiles a kernel of its own.
+@triton.jit(do_not_specialize=["count", "blocks", "first", "layers"])
+def forward(
+    table,  # (samples, inputs)
+    labels,  # (samples,)
+    index,  # (E, count), the samples of each member's batch
+    weights,  # (E, row), parameters in the type of the products
+    rows,  # (E, row), parameters
+    near,  # (E, layers - 1, WIDE, WIDE)
+    far,  # (E, layers - 1, WIDE, WIDE)
+    activities,  # (members at once, layers, count, WIDE)
+    masks,  # the same as bytes: which units were active
+    slopes,  # (members at once, count, SOFT), derivatives by the outputs
+    losses,  # (E, blocks)
+    hits,  # (E, blocks)
+    row,
+    inputs,
+    biases,  # where the biases begin in a row
+    count,
+    blocks,
+    first,  # the first member of these programs
+    layers,
+    WIDTH: tl.constexpr,
+    CLASSES: tl.constexpr,
+    WIDE: tl.constexpr,
+    SOFT: tl.constexpr,
+    SKIP: tl.constexpr,
+    FAR: tl.constexpr,
+    SCALE: tl.constexpr,  # of the path skip
+    PRECISION: tl.constexpr,
+    ROWS: tl.constexpr,
+    SLICE: tl.constexpr,
+    RAGGED: tl.constexpr,  # whether the inputs are no whole slices
+    STAGES: tl.constexpr,
+):
+    """One batch per member through all layers to the mean cross-entropy and its derivative by the outputs."""
+    place = (tl.program_id(0) // blocks).to(tl.int64)
+    block = tl.program_id(0) % blocks
+    member = place + first
+    low: tl.constexpr = weights.dtype.element_ty
+    high: tl.constexpr = rows.dtype.element_ty
+    r = block * ROWS + tl.arange(0, ROWS)
+    w = tl.arange(0, WIDE)
+    inside, valid = r < count, w < WIDTH
+    weights += member * row
+    bias = rows + member * row + biases
+    activities += place * layers * count * WIDE
+    masks += place * layers * count * WIDE
+    tile = r[:, None] * WIDE + w[None, :]
+    # The first layer, x_1 = f(W_0 x_0 + b_1), on samples read where they lie.
+    sample = tl.load(index + member * count + r, mask=inside, other=0)
+    z = tl.zeros((ROWS, WIDE), high)
+    for start in tl.range(0, inputs, SLICE, num_stages=STAGES):
+        i = start + tl.arange(0, SLICE)
+        at = (i < inputs)[None, :]
+        part = read(table + sample[:, None] * inputs + i[None, :], at, RAGGED)
+        matrix = read(
+            weights + w[:, None] * inputs + i[None, :], at & valid[:, None], RAGGED or WIDTH != WIDE
+        )
+        z = tl.dot(part, tl.trans(matrix), z, input_precision=PRECISION)
+    z += tl.load(bias + w, mask=valid, other=0.0)[None, :]
+    # Not a maximum, which would turn NaN into 0 and hide that a member diverged.
+    x = tl.where(z < 0, 0.0, z)
+    tl.store(activities + tile, x.to(low), mask=inside[:, None])
+    tl.store(masks + tile, (z > 0).to(tl.int8), mask=inside[:, None])
+    # Hidden layers, x_{l+1} = f(W_l x_l + b_{l+1}) + Q_l x_l + bracket / (l − 1).
+    weights += WIDTH * inputs
+    square = w[None, :] * WIDTH + w[:, None]
+    both = valid[None, :] & valid[:, None]
+    skips = w[None, :] * WIDE + w[:, None]
+    near += member * (layers - 1) * WIDE * WIDE
+    far += member * (layers - 1) * WIDE * WIDE
+    bracket = tl.zeros((ROWS, WIDE), high)
+    for layer in tl.range(1, layers, num_stages=STAGES):
+        matrix = read(weights + (layer - 1) * WIDTH * WIDTH + square, both, WIDTH != WIDE)
+        z = tl.dot(x.to(low), matrix, input_precision=PRECISION)
+        z += tl.load(bias + layer * WIDTH + w, mask=valid, other=0.0)[None, :]
+        y = tl.where(z < 0, 0.0, z)
+        matrix = matrix if SKIP != MATRIX else tl.load(near + (layer - 1) * WIDE * WIDE + skips)
+        y = carried(x, matrix, y, valid, SKIP, SCALE, PRECISION)
+        if FAR != NONE:
+            y += bracket / tl.maximum(layer - 1, 1).to(high)
+            matrix = matrix if FAR != MATRIX else tl.load(far + (layer - 1) * WIDE * WIDE + skips)
+            bracket = carried(x, matrix, bracket, valid, FAR, SCALE, PRECISION)
+        x = y
+        tl.store(activities + layer * count * WIDE + tile, x.to(low), mask=inside[:, None])
+        tl.store(masks + layer * count * WIDE + tile, (z > 0).to(tl.int8), mask=inside[:, None])
+    # The output and its cross-entropy.
+    weights += (layers - 1) * WIDTH * WIDTH
+    c = tl.arange(0, SOFT)
+    real = c < CLASSES
+    matrix = tl.load(
+        weights + c[None, :] * WIDTH + w[:, None], mask=real[None, :] & valid[:, None], other=0.0
+    )
+    output = tl.dot(x.to(low), matrix, input_precision=PRECISION)
+    output += tl.load(bias + layers * WIDTH + c, mask=real, other=0.0)[None, :]
+    output = tl.where(real[None, :], output, float("-inf"))
+    label = tl.load(labels + sample, mask=inside, other=0)
+    right = c[None, :] == label[:, None]
+    top = tl.max(output, 1)
+    powers = tl.exp(output - top[:, None])
+    total = tl.sum(powers, 1)
+    loss = tl.log(total) + top - tl.sum(tl.where(right, output, 0.0), 1)
+    slope = (powers / total[:, None] - right.to(high)) / count.to(high)
+    at = place * count * SOFT + r[:, None] * SOFT + c[None, :]
+    tl.store(slopes + at, slope.to(low), mask=inside[:, None])
+    hit = inside & (tl.argmax(output, 1) == label)
+    tl.store(losses + member * blocks + block, tl.sum(tl.where(inside, loss, 0.0), 0))
+    tl.store(hits + member * blocks + block, tl.sum(hit.to(tl.int32), 0))
+
+
+@triton.jit(do_not_specialize=["count", "blocks", "first", "layers"])
+def backward(
+    weights,
+    near,
+    far,
+    masks,
+    slopes,
+    deltas,  # (members at once, layers, count, WIDE), derivatives by the pre-activations
+    partials,  # (E, blocks, biases of one member), their sums over a program's rows
+    row,
+    inputs,
+    count,
+    blocks,
+    first,
+    layers,
+    WIDTH: tl.constexpr,
+    CLASSES: tl.constexpr,
+    WIDE: tl.constexpr,
+    SOFT: tl.constexpr,
+    SKIP: tl.constexpr,
+    FAR: tl.constexpr,
+    SCALE: tl.constexpr,  # of the path skip
+    PRECISION: tl.constexpr,
+    ROWS: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    """From the derivative by the outputs to those by all pre-activations, and sums of them for the biases."""
+    place = (tl.program_id(0) // blocks).to(tl.int64)
+    block = tl.program_id(0) % blocks
+    member = place + first
+    low: tl.constexpr = weights.dtype.element_ty
+    high: tl.constexpr = partials.dtype.element_ty
+    r = block * ROWS + tl.arange(0, ROWS)
+    w = tl.arange(0, WIDE)
+    c = tl.arange(0, SOFT)
+    inside, valid, real = r < count, w < WIDTH, c < CLASSES
+    weights += member * row + WIDTH * inputs
+    partials += (member * blocks + block) * (layers * WIDTH + CLASSES)
+    slopes += place * count * SOFT
+    slope = tl.load(slopes + r[:, None] * SOFT + c[None, :], mask=inside[:, None], other=0.0)
+    tl.store(partials + layers * WIDTH + c, tl.sum(slope.to(high), 0), mask=real)
+    at = weights + (layers - 1) * WIDTH * WIDTH + c[:, None] * WIDTH + w[None, :]
+    last = tl.load(at, mask=real[:, None] & valid[None, :], other=0.0)
+    g = tl.dot(slope, last, input_precision=PRECISION)
+    square = w[:, None] * WIDTH + w[None, :]
+    both = valid[None, :] & valid[:, None]
+    skips = w[:, None] * WIDE + w[None, :]
+    near += member * (layers - 1) * WIDE * WIDE
+    far += member * (layers - 1) * WIDE * WIDE
+    bracket = tl.zeros((ROWS, WIDE), high)
+    masks += place * layers * count * WIDE
+    deltas += place * layers * count * WIDE
+    tile = r[:, None] * WIDE + w[None, :]
+    for back in tl.range(1, layers, num_stages=STAGES):
+        layer = layers - back
+        active = tl.load(masks + layer * count * WIDE + tile, mask=inside[:, None], other=0)
+        delta = tl.where(active != 0, g, 0.0)
+        tl.store(deltas + layer * count * WIDE + tile, delta.to(low), mask=inside[:, None])
+        tl.store(partials + layer * WIDTH + w, tl.sum(delta, 0), mask=valid)
+        matrix = read(weights + (layer - 1) * WIDTH * WIDTH + square, both, WIDTH != WIDE)
+        h = tl.dot(delta.to(low), matrix, input_precision=PRECISION)
+        matrix = matrix if SKIP != MATRIX else tl.load(near + (layer - 1) * WIDE * WIDE + skips)
+        h = carried(g, matrix, h, valid, SKIP, SCALE, PRECISION)
+        if FAR != NONE:
+            matrix = matrix if FAR != MATRIX else tl.load(far + (layer - 1) * WIDE * WIDE + skips)
+            h = carried(bracket, matrix, h, valid, FAR, SCALE, PRECISION)
+            bracket += g / tl.maximum(layer - 1, 1).to(high)
+        g = h
+    active = tl.load(masks + tile, mask=inside[:, None], other=0)
+    delta = tl.where(active != 0, g, 0.0)
+    tl.store(deltas + tile, delta.to(low), mask=inside[:, None])
+    tl.store(partials + w, tl.sum(delta, 0), mask=valid)
+
+
+@triton.jit(do_not_specialize=["count", "layers"])
+def weight_gradients(
+    deltas,  # (members, layers, count, TALL)
+    sources,  # (members, layers, count, …), or the table with GATHER
+    index,  # (members, count)
+    gradient,  # (members, row), from the first matrix on
+    delta_member,
+    delta_layer,
+    source_member,
+    source_layer,
+    source_row,
+    row,
+    columns,
+    count,
+    layers,
+    HEIGHT: tl.constexpr,
+    TALL: tl.constexpr,
+    WIDE: tl.constexpr,
+    DEEP: tl.constexpr,
+    GATHER: tl.constexpr,
+    PRECISION: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    """δᵀ x, summed over a batch, of one matrix (HEIGHT, columns) per member and layer, put where it belongs."""
+    member = (tl.program_id(0) // layers).to(tl.int64)
+    layer = tl.program_id(0) % layers
+    high: tl.constexpr = gradient.dtype.element_ty
+    n = tl.arange(0, TALL)
+    m = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
+    valid = m < columns
+    deltas += member * delta_member + layer * delta_layer
+    sources += member * source_member + layer * source_layer
+    total = tl.zeros((TALL, WIDE), high)
+    for start in tl.range(0, count, DEEP, num_stages=STAGES):
+        k = start + tl.arange(0, DEEP)
+        inside = k < count
+        delta = tl.load(deltas + k[:, None] * TALL + n[None, :], mask=inside[:, None], other=0.0)
+        if GATHER:
+            sample = tl.load(index + member * count + k, mask=inside, other=0)
+        else:
+            sample = k
+        at = sources + sample[:, None] * source_row + m[None, :]
+        source = tl.load(at, mask=inside[:, None] & valid[None, :], other=0.0)
+        total = tl.dot(tl.trans(delta), source, total, input_precision=PRECISION)
+    at = member * row + layer * HEIGHT * columns + n[:, None] * columns + m[None, :]
+    tl.store(gradient + at, total, mask=(n < HEIGHT)[:, None] & valid[None, :])
+
+
+@triton.jit
+def adam(
+    rows,
+    gradient,
+    first,
+    second,
+    copy,  # the weights in the type of the products, or rows where that is their own
+    scales,  # (E,), the learning rate with its bias correction
+    correction,  # (1,), √(1 − β₂ᵗ)
+    alive,  # (E,)
+    row,
+    BETA1: tl.constexpr,
+    BETA2: tl.constexpr,
+    EPS: tl.constexpr,
+    COPY: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """θ ← θ − scale · m / (√v / correction + ε) on one piece of one member's row, frozen unless it is alive."""
+    member = tl.program_id(1).to(tl.int64)
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = member * row + column
+    valid = column < row
+    living = tl.load(alive + member) != 0
+    g = tl.load(gradient + at, mask=valid, other=0.0)
+    g = tl.where(living, g, 0.0)
+    m = tl.load(first + at, mask=valid, other=0.0)
+    v = tl.load(second + at, mask=valid, other=0.0)
+    theta = tl.load(rows + at, mask=valid, other=0.0)
+    m += (g - m) * (1 - BETA1)
+    v = v * BETA2 + g * g * (1 - BETA2)
+    theta -= tl.load(scales + member) * (m / (tl.sqrt(v) / tl.load(correction) + EPS))
+    tl.store(first + at, m, mask=valid)
+    tl.store(second + at, v, mask=valid)
+    tl.store(rows + at, theta, mask=valid)
+    if COPY:
+        tl.store(copy + at, theta.to(copy.dtype.element_ty), mask=valid)
