@@ -48,13 +48,13 @@ class Adam:
     ) -> None:
         """θ ← θ − rate · m̂ / (√v̂ + ε), with a rate (E,) per member; fused ``passes`` have a kernel of their own."""
         state["steps"] += 1
+        if passes is not None:
+            passes.adam(state, rate, alive, self.betas, self.eps)
+            return
         beta1, beta2 = self.betas
         correct1 = 1 - beta1 ** state["steps"]
         correct2 = (1 - beta2 ** state["steps"]).sqrt().to(rows.dtype)
         scale = (alive * rate / correct1).to(rows.dtype).unsqueeze(1)
-        if passes is not None:
-            passes.adam(state, scale, correct2, alive, self.betas, self.eps)
-            return
         moments = (state["first"], state["second"])
         update = _compiled(_adam, rows.device)
         update(rows, gradient, *moments, scale, correct2, alive.unsqueeze(1), beta1, beta2, self.eps)
@@ -87,7 +87,7 @@ class SGD:
         """v ← μv + g; θ ← θ − rate·v, or − rate·(g + μv) with Nesterov's momentum."""
         scale = (alive * rate).to(rows.dtype).unsqueeze(1)
         velocity = state.get("velocity")
-        update = _compiled(_descend, rows.device)
+        update = _descend if passes is not None else _compiled(_descend, rows.device)
         update(rows, gradient, velocity, scale, alive.unsqueeze(1), self.momentum, self.nesterov)
         if passes is not None:
             passes.refresh()

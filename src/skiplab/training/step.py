@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -15,14 +16,17 @@ from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.optimisers import Optimiser
 from skiplab.training.regularisers import Penalty
 
+if TYPE_CHECKING:
+    from skiplab.ensembles.fused.passes import Passes
+
 WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph asks for
 
 
 class Step:
     """Gather a batch a member, differentiate, penalise, update; count losses and hits on the device.
 
-    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. ``fused`` are the passes
-    of fully connected networks as Triton kernels, None where the portable path computes; ``portable`` asks for it.
+    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. ``fused`` are the
+    Triton kernels of fully connected networks, None where torch's own operations compute; ``portable`` asks for those.
     """
 
     def __init__(
@@ -72,27 +76,34 @@ class Step:
         graph.replay()
 
     def _step(self, indices: Tensor) -> None:
+        if self.fused is not None:
+            self._fused_step(self.fused, indices)
+            return
         rows = self.ensemble.rows
-        passes = self._portable if self.fused is None else self.fused.gradients
-        losses, hits, gradient = passes(indices)
+        inputs = self._gather(indices)
+        labels = self.data.labels[indices]
+        losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion, mixed=self.mixed)
         for penalty in self.penalties:
             penalty.add_gradient_(rows, gradient)
         # The norm is finite only if the gradient is; its overflow (float32: above 1.8e19) counts as divergence
         # too, so that no sensible rate takes a member that is alive to parameters that are not finite.
         self.alive &= losses.isfinite() & torch.linalg.vector_norm(gradient, dim=1).isfinite()
-        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive, self.fused)
+        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive)
         self.loss_sum += losses.double() * indices.shape[1]
-        self.hits += hits
+        if not labels.is_floating_point():
+            self.hits += (outputs.argmax(-1) == labels).sum(1)
 
-    def _portable(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Losses, right answers (0 in a regression) and gradients by torch's own operations."""
-        labels = self.data.labels[indices]
-        losses, outputs, gradient = self.ensemble.gradients(
-            self._gather(indices), labels, self.criterion, mixed=self.mixed
+    def _fused_step(self, passes: Passes, indices: Tensor) -> None:
+        """The same step by Triton kernels."""
+        rows, gradient = self.ensemble.rows, passes.gradient
+        kept = passes.differentiate(indices)
+        for penalty in self.penalties:
+            penalty.add_gradient_(rows, gradient)
+        changed = any(
+            part.start < passes.first_bias for penalty in self.penalties for part in penalty.columns
         )
-        if labels.is_floating_point():
-            return losses, torch.zeros_like(self.hits), gradient
-        return losses, (outputs.argmax(-1) == labels).sum(1), gradient
+        passes.tally(kept, self.alive, self.loss_sum, self.hits, changed=changed)
+        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive, passes)
 
     def _gather(self, indices: Tensor) -> Tensor:
         if self.augmentation is not None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from skiplab.ensembles.ensemble import Ensemble
 from skiplab.ensembles.fused.shape import shape_of
+from skiplab.ensembles.fused.tiles import tiles_for
 
 if TYPE_CHECKING:
     from skiplab.ensembles.fused.passes import Passes
@@ -29,10 +30,12 @@ def fused_passes(ensemble: Ensemble, inputs: Tensor, labels: Tensor, *, mixed: b
     shape = shape_of(ensemble.skeleton)
     if shape is None or inputs.ndim != 2 or labels.is_floating_point() or not _runs_on(ensemble):
         return None
+    tiles = tiles_for(shape, torch.bfloat16 if mixed else ensemble.rows.dtype, ensemble.device)
+    if tiles is None:
+        return None
     from skiplab.ensembles.fused.passes import Passes
 
-    passes = Passes(ensemble, shape, inputs, labels, mixed=mixed)
-    return passes if passes.fits else None
+    return Passes(ensemble, shape, inputs, labels, mixed=mixed, tiles=tiles)
 
 
 def _runs_on(ensemble: Ensemble) -> bool:

@@ -230,6 +230,7 @@ def weight_gradients(
     sources,  # (members, layers, count, …), or the table with GATHER
     index,  # (members, count)
     gradient,  # (members, row), from the first matrix on
+    squares,  # (members, pieces), from the first piece on: sums of squares of what each program writes
     delta_member,
     delta_layer,
     source_member,
@@ -237,6 +238,7 @@ def weight_gradients(
     source_row,
     row,
     columns,
+    pieces,
     count,
     layers,
     HEIGHT: tl.constexpr,
@@ -261,15 +263,55 @@ def weight_gradients(
         k = start + tl.arange(0, DEEP)
         inside = k < count
         delta = tl.load(deltas + k[:, None] * TALL + n[None, :], mask=inside[:, None], other=0.0)
-        if GATHER:
-            sample = tl.load(index + member * count + k, mask=inside, other=0)
-        else:
-            sample = k
+        sample = tl.load(index + member * count + k, mask=inside, other=0) if GATHER else k
         at = sources + sample[:, None] * source_row + m[None, :]
         source = tl.load(at, mask=inside[:, None] & valid[None, :], other=0.0)
         total = tl.dot(tl.trans(delta), source, total, input_precision=PRECISION)
-    at = member * row + layer * HEIGHT * columns + n[:, None] * columns + m[None, :]
+    # Before the gradient is stored, which changes how registers hold it.
+    piece = layer * tl.num_programs(1) + tl.program_id(1)
+    tl.store(squares + member * pieces + piece, tl.sum(tl.sum(total * total, 1), 0))
+    gradient += member * row + layer * HEIGHT * columns
+    at = n[:, None] * columns + m[None, :]
     tl.store(gradient + at, total, mask=(n < HEIGHT)[:, None] & valid[None, :])
+
+
+@triton.jit
+def summed(pointer, count, BLOCK: tl.constexpr, SQUARE: tl.constexpr):
+    """The sum of so many numbers, or of their squares, in one order."""
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), pointer.dtype.element_ty)
+    for start in range(0, count, BLOCK):
+        each = tl.load(pointer + start + at, mask=start + at < count, other=0)
+        total += each * each if SQUARE else each
+    return tl.sum(total, 0)
+
+
+@triton.jit(do_not_specialize=["blocks", "pieces", "biases"])
+def tally(
+    losses,  # (E, blocks)
+    hits,  # (E, blocks)
+    squares,  # (E, pieces)
+    gradient,  # (E, row), from the first bias on
+    alive,  # (E,)
+    loss_sum,  # (E,)
+    hit_sum,  # (E,)
+    row,
+    blocks,
+    pieces,
+    biases,
+    BLOCK: tl.constexpr,
+):
+    """Add up one member's losses and right answers; it stays alive if the loss and the gradient's norm are finite."""
+    member = tl.program_id(0).to(tl.int64)
+    loss = summed(losses + member * blocks, blocks, BLOCK, False)
+    square = summed(squares + member * pieces, pieces, BLOCK, False)
+    square += summed(gradient + member * row, biases, BLOCK, True)
+    # Comparisons with NaN are false.
+    finite = (tl.abs(loss) < float("inf")) & (square < float("inf"))
+    tl.store(alive + member, (tl.load(alive + member) != 0) & finite)
+    tl.store(loss_sum + member, tl.load(loss_sum + member) + loss.to(tl.float64))
+    hit = summed(hits + member * blocks, blocks, BLOCK, False)
+    tl.store(hit_sum + member, tl.load(hit_sum + member) + hit.to(tl.int64))
 
 
 @triton.jit
@@ -279,30 +321,35 @@ def adam(
     first,
     second,
     copy,  # the weights in the type of the products, or rows where that is their own
-    scales,  # (E,), the learning rate with its bias correction
-    correction,  # (1,), √(1 − β₂ᵗ)
+    rates,  # (E,), learning rates
+    steps,  # (1,), how many there were with this one
     alive,  # (E,)
     row,
     BETA1: tl.constexpr,
     BETA2: tl.constexpr,
+    LOG1: tl.constexpr,  # log β₁
+    LOG2: tl.constexpr,  # log β₂
     EPS: tl.constexpr,
     COPY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """θ ← θ − scale · m / (√v / correction + ε) on one piece of one member's row, frozen unless it is alive."""
+    """Kingma & Ba (2015), algorithm 1, on one piece of one member's row, which is frozen unless it is alive."""
     member = tl.program_id(1).to(tl.int64)
     column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    high: tl.constexpr = rows.dtype.element_ty
     at = member * row + column
     valid = column < row
     living = tl.load(alive + member) != 0
-    g = tl.load(gradient + at, mask=valid, other=0.0)
-    g = tl.where(living, g, 0.0)
+    step = tl.load(steps)
+    scale = tl.where(living, tl.load(rates + member) / (1 - tl.exp(step * LOG1)), 0.0).to(high)
+    correction = tl.sqrt(1 - tl.exp(step * LOG2)).to(high)
+    g = tl.where(living, tl.load(gradient + at, mask=valid, other=0.0), 0.0)
     m = tl.load(first + at, mask=valid, other=0.0)
     v = tl.load(second + at, mask=valid, other=0.0)
     theta = tl.load(rows + at, mask=valid, other=0.0)
     m += (g - m) * (1 - BETA1)
     v = v * BETA2 + g * g * (1 - BETA2)
-    theta -= tl.load(scales + member) * (m / (tl.sqrt(v) / tl.load(correction) + EPS))
+    theta -= scale * (m / (tl.sqrt(v) / correction + EPS))
     tl.store(first + at, m, mask=valid)
     tl.store(second + at, v, mask=valid)
     tl.store(rows + at, theta, mask=valid)

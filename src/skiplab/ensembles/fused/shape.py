@@ -29,7 +29,7 @@ KINDS: dict[type[nn.Module], str] = {nn.Identity: "identity", FixedSkip: "matrix
 class Shape:
     """A fully connected network of ReLUs: its sizes, and how inputs of layers are added to their outputs.
 
-    ``skip`` (adjacent layers) and ``far`` (the bracket of orhan2017 eq 26) are "none", "identity", "matrix" or "path".
+    ``skip`` (adjacent layers) and ``far`` (orhan2017 eq 26's bracket) are "none", "identity", "matrix" or "path".
     """
 
     inputs: int

@@ -1,0 +1,43 @@
+"""How the kernels are cut into programs, and whether they fit the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from skiplab.ensembles.fused.shape import Shape
+
+SHARED = 227 * 1024  # bytes of shared memory that a program may take on the GPUs that kernels were tuned on
+SPARE = 56 * 1024  # bytes of it left to sums over rows and changes of layout
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Rows, inputs and columns per program, warps and pipeline stages; on warps and stages no result depends."""
+
+    rows: int = 64
+    slice: int = 64  # inputs per turn of the first layer
+    deep: int = 64  # samples per turn of the weight gradients
+    columns: int = 128  # of the first matrix's gradient, per program
+    warps: int = 4
+    stages: int = 3
+    gradient_warps: int = 8
+    gradient_stages: int = 3
+    tally: int = 256
+    adam: int = 1024
+
+
+def tiles_for(shape: Shape, dtype: torch.dtype, device: torch.device) -> Tiles | None:
+    """The tiles for products in a type, or None where one matrix does not fit into shared memory."""
+    shared = SHARED
+    if device.type == "cuda":
+        shared = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    square = shape.wide**2 * dtype.itemsize
+    if square > shared - SPARE:
+        return None
+    tiles = Tiles()
+    # With one stage matrices are read in turn, so that one at a time needs room.
+    stages = max(1, min(tiles.stages, (shared - SPARE) // (shape.matrices * square)))
+    # The bracket of a hyper-residual network is another tile in registers.
+    return replace(tiles, stages=stages, warps=tiles.warps if shape.far == "none" else 2 * tiles.warps)
