@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from skiplab.checks import require
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
 from skiplab.ensembles.fused import fused_passes
@@ -25,8 +26,8 @@ WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph ask
 class Step:
     """Gather a batch a member, differentiate, penalise, update; count losses and hits on the device.
 
-    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. ``fused`` are the
-    Triton kernels of fully connected networks, None where torch's own operations compute; ``portable`` asks for those.
+    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. The attribute ``fused``
+    holds the Triton kernels of fully connected networks, or None where torch's own operations compute.
     """
 
     def __init__(
@@ -38,8 +39,7 @@ class Step:
         penalties: Sequence[Penalty],
         augmentation: CropAndFlip | None,
         mixed: bool = False,
-        *,
-        portable: bool = False,
+        fused: bool | None = None,
     ) -> None:
         size, device = ensemble.size, ensemble.device
         self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
@@ -51,8 +51,12 @@ class Step:
         self.hits = torch.zeros(size, dtype=torch.int64, device=device)
         self.state = optimiser.start(ensemble.rows)
         self.draws = torch.zeros(3, size, len(data.labels), dtype=torch.uint8, device=device)
-        able = criterion is F.cross_entropy and augmentation is None and not portable
-        self.fused = fused_passes(ensemble, data.inputs, data.labels, mixed=mixed) if able else None
+        able = criterion is F.cross_entropy and augmentation is None
+        require(
+            able or not fused, "fused passes need cross-entropy without augmentation; leave out fused=True."
+        )
+        wanted = fused if able else False
+        self.fused = fused_passes(ensemble, data.inputs, data.labels, mixed=mixed, wanted=wanted)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
 
     @property
@@ -114,6 +118,9 @@ class Step:
     def _capture(self, static: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """Record the step as a graph; warm-up steps change state, so it is put back afterwards."""
         before = {name: tensor.clone() for name, tensor in self.tensors.items()}
+        if self.fused is not None:
+            with self.fused.compiling():
+                self._step(static)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

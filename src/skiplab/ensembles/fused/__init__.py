@@ -1,8 +1,8 @@
 """Fully connected ensembles in Triton: a training step as a few kernels, where network and device allow it.
 
 What decides is the network, the type of its parameters and the device, never how long a run is: a trial's settings
-and its device say which arithmetic it had. Where kernels do not serve, the portable path gives the same numbers to
-rounding.
+and its device say which arithmetic it had. Where the kernels do not serve, torch's own operations (the portable path)
+give the same numbers to rounding.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from skiplab.checks import Refused
 from skiplab.ensembles.ensemble import Ensemble
-from skiplab.ensembles.fused.shape import shape_of
+from skiplab.ensembles.fused.shape import Shape, shape_of
 from skiplab.ensembles.fused.tiles import tiles_for
 
 if TYPE_CHECKING:
@@ -22,29 +23,47 @@ if TYPE_CHECKING:
 
 __all__ = ["fused_passes"]
 
-ADAPTED = (8, 0)  # the first compute capability with bfloat16 and tf32
+# How float32 is multiplied, by torch's own setting; three products of tf32 parts are nearly as exact as float32.
+PRECISIONS = {"highest": "tf32x3", "high": "tf32", "medium": "tf32"}
+CAPABLE = (8, 0)  # the first compute capability with bfloat16 and tf32
 
 
-def fused_passes(ensemble: Ensemble, inputs: Tensor, labels: Tensor, *, mixed: bool) -> Passes | None:
-    """The kernels' passes on samples (N, inputs) with labels (N,), or None where the portable path computes."""
+def fused_passes(
+    ensemble: Ensemble, inputs: Tensor, labels: Tensor, *, mixed: bool = False, wanted: bool | None = None
+) -> Passes | None:
+    """The kernels' passes on samples (N, inputs) with labels (N,), or None where the portable path computes.
+
+    ``wanted`` None takes them on a GPU where they serve; True refuses where they do not, False never takes them.
+    """
+    if wanted is False or (wanted is None and ensemble.device.type != "cuda"):
+        return None
     shape = shape_of(ensemble.skeleton)
-    if shape is None or inputs.ndim != 2 or labels.is_floating_point() or not _runs_on(ensemble):
-        return None
-    tiles = tiles_for(shape, torch.bfloat16 if mixed else ensemble.rows.dtype, ensemble.device)
-    if tiles is None:
-        return None
-    from skiplab.ensembles.fused.passes import Passes
+    dtype = torch.bfloat16 if mixed else ensemble.rows.dtype
+    tiles = tiles_for(shape, dtype, ensemble.device) if shape else None
+    obstacle = _obstacle(ensemble, shape, inputs, labels) or (None if tiles else "more shared memory")
+    if shape and tiles and not obstacle:
+        from skiplab.ensembles.fused.passes import Passes
 
-    return Passes(ensemble, shape, inputs, labels, mixed=mixed, tiles=tiles)
+        precision = PRECISIONS[torch.get_float32_matmul_precision()]
+        return Passes(ensemble, shape, inputs, labels, mixed=mixed, precision=precision, tiles=tiles)
+    if wanted:
+        raise Refused(f"fused passes need {obstacle}; leave out fused=True for the portable path.")
+    return None
 
 
-def _runs_on(ensemble: Ensemble) -> bool:
-    """Whether Triton is here and compiles for the device; its interpreter takes tensors of a CPU."""
+def _obstacle(ensemble: Ensemble, shape: Shape | None, inputs: Tensor, labels: Tensor) -> str | None:
+    """What is missing, in words, or None."""
+    device = ensemble.device
+    if shape is None:
+        return (
+            f"a fully connected network of ReLUs up to 128 wide, not this {type(ensemble.skeleton).__name__}"
+        )
+    if inputs.ndim != 2 or labels.is_floating_point():
+        return "samples in rows, with classes as labels"
     if importlib.util.find_spec("triton") is None:
-        return False
-    if ensemble.device.type == "cuda":
-        capable = torch.cuda.get_device_capability(ensemble.device) >= ADAPTED
-        return capable and ensemble.rows.dtype == torch.float32 and torch.version.cuda is not None
-    from triton import knobs
+        return "Triton (pip install 'skiplab[fused]')"
+    from skiplab.ensembles.fused.kernels import INTERPRETED
 
-    return bool(ensemble.device.type == "cpu" and knobs.runtime.interpret)
+    if device.type == "cuda" and torch.version.cuda and torch.cuda.get_device_capability(device) >= CAPABLE:
+        return None if ensemble.rows.dtype == torch.float32 else "parameters in float32"
+    return None if INTERPRETED else "an NVIDIA GPU of compute capability 8.0 at least"

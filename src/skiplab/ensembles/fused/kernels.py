@@ -6,14 +6,17 @@ without atomics: equal inputs give equal bits. Matrices are stored as torch does
 a power of two in what the kernels keep for themselves; parameters and gradients are never padded.
 
 Matrix products are in the type of the weights they are given (bfloat16, float32 or, in tests, float64), all else in
-the type of ``rows``.
+the type of ``rows``. Tensor cores cut float32 off at tf32's ten binary places, which makes every product too small;
+so whatever enters one is rounded before.
 """
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton import knobs
 
+INTERPRETED = bool(knobs.runtime.interpret)  # TRITON_INTERPRET=1 when this was imported: kernels run on a CPU
 # How a layer's input is added to its output.
 NONE, IDENTITY, MATRIX, PATH = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 
@@ -28,12 +31,22 @@ def read(pointer, mask, MASKED: tl.constexpr):
 
 
 @triton.jit
+def lowered(x, low: tl.constexpr, precision: tl.constexpr):
+    """A number as products take it: of the type ``low``, and rounded to tf32 where that is their precision."""
+    if precision == "tf32" and low == tl.float32:
+        bits = (x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000
+        return tl.where(x == x, bits.to(tl.float32, bitcast=True), x)  # the sum would turn NaN into a number
+    else:  # noqa: RET505 (Triton compiles one of two branches)
+        return x.to(low)
+
+
+@triton.jit
 def carried(x, matrix, y, valid, kind: tl.constexpr, scale: tl.constexpr, precision: tl.constexpr):
     """Add a skip's product to y: x, x Qᵀ or the path skip, as ``kind`` says; ``matrix`` holds Qᵀ."""
     if kind == IDENTITY:
         y += x
     elif kind == MATRIX:
-        y = tl.dot(x.to(matrix.dtype), matrix, y, input_precision=precision)
+        y = tl.dot(lowered(x, matrix.dtype, precision), matrix, y, input_precision=precision)
     elif kind == PATH:
         y += tl.where(valid[None, :], scale * tl.sum(x, 1)[:, None], 0.0)
     return y
@@ -102,7 +115,7 @@ def forward(
     z += tl.load(bias + w, mask=valid, other=0.0)[None, :]
     # Not a maximum, which would turn NaN into 0 and hide that a member diverged.
     x = tl.where(z < 0, 0.0, z)
-    tl.store(activities + tile, x.to(low), mask=inside[:, None])
+    tl.store(activities + tile, lowered(x, low, PRECISION), mask=inside[:, None])
     tl.store(masks + tile, (z > 0).to(tl.int8), mask=inside[:, None])
     # Hidden layers, x_{l+1} = f(W_l x_l + b_{l+1}) + Q_l x_l + bracket / (l − 1).
     weights += WIDTH * inputs
@@ -114,7 +127,7 @@ def forward(
     bracket = tl.zeros((ROWS, WIDE), high)
     for layer in tl.range(1, layers, num_stages=STAGES):
         matrix = read(weights + (layer - 1) * WIDTH * WIDTH + square, both, WIDTH != WIDE)
-        z = tl.dot(x.to(low), matrix, input_precision=PRECISION)
+        z = tl.dot(lowered(x, low, PRECISION), matrix, input_precision=PRECISION)
         z += tl.load(bias + layer * WIDTH + w, mask=valid, other=0.0)[None, :]
         y = tl.where(z < 0, 0.0, z)
         matrix = matrix if SKIP != MATRIX else tl.load(near + (layer - 1) * WIDE * WIDE + skips)
@@ -124,7 +137,7 @@ def forward(
             matrix = matrix if FAR != MATRIX else tl.load(far + (layer - 1) * WIDE * WIDE + skips)
             bracket = carried(x, matrix, bracket, valid, FAR, SCALE, PRECISION)
         x = y
-        tl.store(activities + layer * count * WIDE + tile, x.to(low), mask=inside[:, None])
+        tl.store(activities + layer * count * WIDE + tile, lowered(x, low, PRECISION), mask=inside[:, None])
         tl.store(masks + layer * count * WIDE + tile, (z > 0).to(tl.int8), mask=inside[:, None])
     # The output and its cross-entropy.
     weights += (layers - 1) * WIDTH * WIDTH
@@ -133,7 +146,7 @@ def forward(
     matrix = tl.load(
         weights + c[None, :] * WIDTH + w[:, None], mask=real[None, :] & valid[:, None], other=0.0
     )
-    output = tl.dot(x.to(low), matrix, input_precision=PRECISION)
+    output = tl.dot(lowered(x, low, PRECISION), matrix, input_precision=PRECISION)
     output += tl.load(bias + layers * WIDTH + c, mask=real, other=0.0)[None, :]
     output = tl.where(real[None, :], output, float("-inf"))
     label = tl.load(labels + sample, mask=inside, other=0)
@@ -144,7 +157,7 @@ def forward(
     loss = tl.log(total) + top - tl.sum(tl.where(right, output, 0.0), 1)
     slope = (powers / total[:, None] - right.to(high)) / count.to(high)
     at = place * count * SOFT + r[:, None] * SOFT + c[None, :]
-    tl.store(slopes + at, slope.to(low), mask=inside[:, None])
+    tl.store(slopes + at, lowered(slope, low, PRECISION), mask=inside[:, None])
     hit = inside & (tl.argmax(output, 1) == label)
     tl.store(losses + member * blocks + block, tl.sum(tl.where(inside, loss, 0.0), 0))
     tl.store(hits + member * blocks + block, tl.sum(hit.to(tl.int32), 0))
@@ -207,10 +220,10 @@ def backward(
         layer = layers - back
         active = tl.load(masks + layer * count * WIDE + tile, mask=inside[:, None], other=0)
         delta = tl.where(active != 0, g, 0.0)
-        tl.store(deltas + layer * count * WIDE + tile, delta.to(low), mask=inside[:, None])
+        tl.store(deltas + layer * count * WIDE + tile, lowered(delta, low, PRECISION), mask=inside[:, None])
         tl.store(partials + layer * WIDTH + w, tl.sum(delta, 0), mask=valid)
         matrix = read(weights + (layer - 1) * WIDTH * WIDTH + square, both, WIDTH != WIDE)
-        h = tl.dot(delta.to(low), matrix, input_precision=PRECISION)
+        h = tl.dot(lowered(delta, low, PRECISION), matrix, input_precision=PRECISION)
         matrix = matrix if SKIP != MATRIX else tl.load(near + (layer - 1) * WIDE * WIDE + skips)
         h = carried(g, matrix, h, valid, SKIP, SCALE, PRECISION)
         if FAR != NONE:
@@ -220,7 +233,7 @@ def backward(
         g = h
     active = tl.load(masks + tile, mask=inside[:, None], other=0)
     delta = tl.where(active != 0, g, 0.0)
-    tl.store(deltas + tile, delta.to(low), mask=inside[:, None])
+    tl.store(deltas + tile, lowered(delta, low, PRECISION), mask=inside[:, None])
     tl.store(partials + w, tl.sum(delta, 0), mask=valid)
 
 
@@ -320,7 +333,7 @@ def adam(
     gradient,
     first,
     second,
-    copy,  # the weights in the type of the products, or rows where that is their own
+    copy,  # the weights as products take them
     rates,  # (E,), learning rates
     steps,  # (1,), how many there were with this one
     alive,  # (E,)
@@ -330,6 +343,7 @@ def adam(
     LOG1: tl.constexpr,  # log β₁
     LOG2: tl.constexpr,  # log β₂
     EPS: tl.constexpr,
+    PRECISION: tl.constexpr,
     COPY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -354,4 +368,4 @@ def adam(
     tl.store(second + at, v, mask=valid)
     tl.store(rows + at, theta, mask=valid)
     if COPY:
-        tl.store(copy + at, theta.to(copy.dtype.element_ty), mask=valid)
+        tl.store(copy + at, lowered(theta, copy.dtype.element_ty, PRECISION), mask=valid)

@@ -6,11 +6,15 @@ from the table they lie in, and gradients are written where the optimiser reads 
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 
 from skiplab.ensembles.ensemble import Ensemble
@@ -19,6 +23,7 @@ from skiplab.ensembles.fused.shape import Shape, padded, skip_matrices
 from skiplab.ensembles.fused.tiles import Tiles
 
 KINDS = {"none": 0, "identity": 1, "matrix": 2, "path": 3}  # as the kernels call them
+KERNELS = 7  # that a step launches: the weight gradients come in three shapes
 BUDGET = 16 << 30  # bytes for what the backward pass needs of the forward pass
 
 
@@ -38,8 +43,8 @@ class Kept:
 class Passes:
     """Forward and backward passes and updates of an ensemble on samples of one table.
 
-    ``weights`` are the parameters as the products read them: the ensemble's own rows, or a bfloat16 copy, which
-    ``adam`` writes and ``refresh`` makes anew after any other change. ``gradient`` (E, row) is overwritten by each pass.
+    ``weights`` are the parameters as the products take them: the ensemble's own rows, or a copy in bfloat16 or rounded
+    to tf32, which ``adam`` writes and ``refresh`` makes anew after any other change. Each pass overwrites ``gradient``.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Passes:
         labels: Tensor,
         *,
         mixed: bool,
+        precision: str,
         tiles: Tiles,
         budget: int = BUDGET,
     ) -> None:
@@ -57,8 +63,9 @@ class Passes:
         self.ensemble, self.shape, self.labels = ensemble, shape, labels
         self.tiles, self.budget = tiles, budget
         self.dtype = torch.bfloat16 if mixed else rows.dtype
-        self.table = inputs.to(self.dtype).contiguous()
-        self.weights = torch.empty_like(rows, dtype=self.dtype) if mixed else rows
+        self.precision = precision
+        self.table = self._lowered(inputs).contiguous()
+        self.weights = torch.empty_like(rows, dtype=self.dtype) if mixed or self._rounds else rows
         self.gradient = torch.zeros_like(rows)  # the padding of rows is never written: its gradient stays 0
         self.columns = min(tiles.columns, padded(shape.inputs))
         self.first_pieces = -(-shape.inputs // self.columns)
@@ -68,16 +75,38 @@ class Passes:
         # A pointer that kernels do not follow where there is no matrix.
         self.near = self.far = self.weights
         if shape.skip == "matrix":
-            self.near = skip_matrices(shape, ensemble.fixed, near, self.dtype)
+            self.near = self._lowered(skip_matrices(shape, ensemble.fixed, near))
         if shape.far == "matrix":
-            self.far = skip_matrices(shape, ensemble.fixed, far, self.dtype)
+            self.far = self._lowered(skip_matrices(shape, ensemble.fixed, far))
         self.kept: dict[int, Kept] = {}
+        self._only_compiles = False
         self.refresh()
 
+    @contextlib.contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Compile kernels, several at a time, instead of launching them: in turn they take three times as long."""
+        self._only_compiles = True
+        try:
+            with ThreadPoolExecutor(KERNELS) as pool, triton.AsyncCompileMode(pool):
+                yield
+        finally:
+            self._only_compiles = False
+
+    def _launch(self, kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
+        kernel.run(*arguments, grid=grid, warmup=self._only_compiles, **options)
+
     def refresh(self) -> None:
-        """Copy the parameters to where the products read them."""
+        """Copy the parameters to where the products take them from."""
         if self.weights is not self.ensemble.rows:
-            self.weights.copy_(self.ensemble.rows)
+            self.weights.copy_(self._lowered(self.ensemble.rows))
+
+    def _lowered(self, tensor: Tensor) -> Tensor:
+        """Numbers as products take them, as the kernels' ``lowered``."""
+        return rounded_to_tf32(tensor) if self._rounds else tensor.to(self.dtype)
+
+    @property
+    def _rounds(self) -> bool:
+        return self.precision == "tf32" and self.dtype == torch.float32
 
     def differentiate(self, index: Tensor) -> Kept:
         """Write the gradients of the mean losses on each member's samples (E, batch)."""
@@ -99,7 +128,9 @@ class Passes:
         squares = self.squares
         if changed:
             squares = self.gradient[:, : self.first_bias].square().sum(1, keepdim=True)
-        kernels.tally[(self.ensemble.size,)](
+        self._launch(
+            kernels.tally,
+            (self.ensemble.size,),
             *(kept.losses, kept.hits, squares, self.gradient[:, self.first_bias :], alive, loss_sum, hit_sum),
             *(self.gradient.shape[1], kept.losses.shape[1], squares.shape[1], self.shape.biases),
             BLOCK=self.tiles.tally,
@@ -111,7 +142,9 @@ class Passes:
         """Update all members by Adam from the gradients written last."""
         rows = self.ensemble.rows
         size, row = rows.shape
-        kernels.adam[-(-row // self.tiles.adam), size](
+        self._launch(
+            kernels.adam,
+            (-(-row // self.tiles.adam), size),
             *(rows, self.gradient, state["first"], state["second"], self.weights),
             *(rate, state["steps"], alive, row),
             BETA1=betas[0],
@@ -119,6 +152,7 @@ class Passes:
             LOG1=math.log(betas[0]),
             LOG2=math.log(betas[1]),
             EPS=eps,
+            PRECISION=self.precision,
             COPY=self.weights is not rows,
             BLOCK=self.tiles.adam,
         )
@@ -127,11 +161,6 @@ class Passes:
     def first_bias(self) -> int:
         """Where biases begin in a row; all weights are before them."""
         return self.ensemble.layout.count - self.shape.biases
-
-    @property
-    def precision(self) -> str:
-        """How products of float32 are computed: as torch's own are at the moment."""
-        return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
     def _keep(self, batch: int) -> Kept:
         """Memory for the passes; never given back, since captured graphs hold its addresses."""
@@ -169,7 +198,9 @@ class Passes:
             "num_warps": tiles.warps,
         }
         grid = (members * blocks,)
-        kernels.forward[grid](
+        self._launch(
+            kernels.forward,
+            grid,
             *(self.table, self.labels, index, self.weights, self.ensemble.rows, self.near, self.far),
             *(kept.activities, kept.masks, kept.slopes, kept.losses, kept.hits),
             *(row, shape.inputs, self.first_bias, batch, blocks, first, shape.depth),
@@ -177,7 +208,9 @@ class Passes:
             RAGGED=shape.inputs % tiles.slice != 0,
             **common,
         )
-        kernels.backward[grid](
+        self._launch(
+            kernels.backward,
+            grid,
             *(self.weights, self.near, self.far, kept.masks, kept.slopes, kept.deltas, kept.partials),
             *(row, shape.inputs, batch, blocks, first, shape.depth),
             **common,
@@ -197,24 +230,40 @@ class Passes:
             "num_warps": self.tiles.gradient_warps,
         }
         pieces = squares.shape[1]
-        kernels.weight_gradients[members, self.first_pieces](
+        self._launch(
+            kernels.weight_gradients,
+            (members, self.first_pieces),
             *(kept.deltas, self.table, index, gradient, squares),
             *(member, 0, 0, 0, shape.inputs, row, shape.inputs, pieces, batch, 1),
             **{"HEIGHT": shape.width, "TALL": wide, "WIDE": self.columns, "GATHER": True, **common},
         )
         start, piece = shape.width * shape.inputs, self.first_pieces
         if inner:
-            kernels.weight_gradients[members * inner, 1](
+            self._launch(
+                kernels.weight_gradients,
+                (members * inner, 1),
                 *(kept.deltas[:, 1:], kept.activities, index, gradient[:, start:], squares[:, piece:]),
                 *(member, layer, member, layer, wide, row, shape.width, pieces, batch, inner),
                 **{"HEIGHT": shape.width, "TALL": wide, "WIDE": wide, "GATHER": False, **common},
             )
         start, piece = start + inner * shape.width**2, piece + inner
-        kernels.weight_gradients[members, 1](
+        self._launch(
+            kernels.weight_gradients,
+            (members, 1),
             *(kept.slopes, kept.activities[:, inner:], index, gradient[:, start:], squares[:, piece:]),
             *(batch * shape.soft, 0, member, 0, wide, row, shape.width, pieces, batch, 1),
             **{"HEIGHT": shape.outputs, "TALL": shape.soft, "WIDE": wide, "GATHER": False, **common},
         )
+
+
+def rounded_to_tf32(numbers: Tensor) -> Tensor:
+    """Numbers of float32 rounded to tf32's ten binary places, half away from 0.
+
+    >>> rounded_to_tf32(torch.tensor([1.0, 1 + 2**-11, 1 + 2**-12])).tolist() == [1.0, 1 + 2**-10, 1.0]
+    True
+    """
+    rounded = ((numbers.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
+    return torch.where(numbers.isfinite(), rounded, numbers)
 
 
 def bytes_per_member(shape: Shape, batch: int, dtype: torch.dtype) -> int:

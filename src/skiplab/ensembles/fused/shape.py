@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from skiplab.architectures.fully_connected import (
@@ -85,11 +84,10 @@ def shape_of(network: nn.Module) -> Shape | None:
     return Shape(network.inputs, network.width, network.depth, network.outputs, skip, far, scale)
 
 
-def skip_matrices(shape: Shape, fixed: dict[str, Tensor], names: list[str], dtype: torch.dtype) -> Tensor:
+def skip_matrices(shape: Shape, fixed: dict[str, Tensor], names: list[str]) -> Tensor:
     """The fixed matrices of all members, (E, depth − 1, wide, wide), zero where there is none."""
-    size = len(fixed[names[0]])
-    device = fixed[names[0]].device
-    found = torch.zeros(size, shape.depth - 1, shape.wide, shape.wide, dtype=dtype, device=device)
+    first = fixed[names[0]]
+    found = first.new_zeros(len(first), shape.depth - 1, shape.wide, shape.wide)
     for layer, name in enumerate(names):
         found[:, layer, : shape.width, : shape.width] = fixed[name]
     return found
