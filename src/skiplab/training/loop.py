@@ -117,12 +117,12 @@ def train(
 
     ensemble.train()
     steps = -(-count // plan.batch_size)
-    if ensemble.device.type == "cuda":
+    if ensemble.device.type == "cuda" and step.fused is None:
         # torch computes eagerly once a function was compiled for eight shapes; without a fresh start a run's
         # numbers would depend on how many ran before it.
         torch.compiler.reset()
         # Not by the steps that are left: a resumed run must compute as the uninterrupted one, bit for bit.
-        if step.fused is None and steps * plan.epochs * size >= COMPILE_FROM:
+        if steps * plan.epochs * size >= COMPILE_FROM:
             ensemble.compile()
     number = start * steps
     for epoch in range(start, plan.epochs):

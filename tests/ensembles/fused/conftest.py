@@ -1,7 +1,7 @@
 """Kernels run here without a GPU: Triton's interpreter computes them on a CPU's tensors, with numpy.
 
-Whether a kernel is interpreted is decided when it is declared, so the switch is on while the kernels, and Triton's own
-functions that they call, are imported; then in the tests of this folder alone. With a GPU they are compiled.
+Whether a kernel is interpreted is decided when it is declared, so the switch is on while the kernels, and Triton's
+own functions that they call, are imported; then in the tests of this folder alone. With a GPU they are compiled.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class Kept:
 class Passes:
     """Forward and backward passes and updates of an ensemble on samples of one table.
 
-    ``weights`` are the parameters as the products take them: the ensemble's own rows, or a copy in bfloat16 or rounded
-    to tf32, which ``adam`` writes and ``refresh`` makes anew after any other change. Each pass overwrites ``gradient``.
+    ``weights`` are the parameters as the products take them: the ensemble's own rows, or a copy in bfloat16 or
+    rounded to tf32, which ``adam`` writes and ``refresh`` makes anew after any other change.
     """
 
     def __init__(
