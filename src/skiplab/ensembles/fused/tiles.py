@@ -32,7 +32,8 @@ def tiles_for(shape: Shape, dtype: torch.dtype, device: torch.device) -> Tiles |
     """The tiles for products in a type, or None where one matrix does not fit into shared memory."""
     shared = SHARED
     if device.type == "cuda":
-        shared = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+        # torch's type hints leave it out.
+        shared = torch.cuda.get_device_properties(device).shared_memory_per_block_optin  # type: ignore[attr-defined]
     square = shape.wide**2 * dtype.itemsize
     if square > shared - SPARE:
         return None
