@@ -43,7 +43,7 @@ class Plan:
 
     ``mixed`` computes the passes through the networks in bfloat16 where torch's autocast holds that safe; parameters,
     losses and updates keep their precision. ``fused`` computes fully connected networks by a few Triton kernels: None
-    wherever that works on a GPU, True or not at all, False never.
+    in mixed precision on a GPU, True always, or refuses, False never.
     """
 
     epochs: int

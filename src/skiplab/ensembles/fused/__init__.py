@@ -1,8 +1,9 @@
 """Fully connected ensembles in Triton: a training step as a few kernels, where network and device allow it.
 
-What decides is the network, the type of its parameters and the device, never how long a run is: a trial's settings
-and its device say which arithmetic it had. Where the kernels do not serve, torch's own operations (the portable path)
-give the same numbers to rounding.
+They are taken unasked on a GPU in mixed precision, where they are twice as fast as torch's own operations compiled;
+products of float32 (tf32) are left to those, the portable path, which is faster at them. So the network, mixed
+precision and the device decide, never how long a run is: a trial's settings and its device say which arithmetic it
+had, and whatever was trained before there were kernels keeps its own.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def fused_passes(
 ) -> Passes | None:
     """The kernels' passes on samples (N, inputs) with labels (N,), or None where the portable path computes.
 
-    ``wanted`` None takes them on a GPU where they serve; True refuses where they do not, False never takes them.
+    ``wanted`` None takes them in mixed precision on a GPU; True always, or refuses; False never.
     """
-    if wanted is False or (wanted is None and ensemble.device.type != "cuda"):
+    if wanted is False or (wanted is None and not (mixed and ensemble.device.type == "cuda")):
         return None
     shape = shape_of(ensemble.skeleton)
     dtype = torch.bfloat16 if mixed else ensemble.rows.dtype

@@ -85,7 +85,8 @@ def forward(
     ROWS: tl.constexpr,
     SLICE: tl.constexpr,
     RAGGED: tl.constexpr,  # whether the inputs are no whole slices
-    STAGES: tl.constexpr,
+    SLICES: tl.constexpr,  # on their way at once
+    STAGES: tl.constexpr,  # layers whose matrices are
 ):
     """One batch per member through all layers to the mean cross-entropy and its derivative by the outputs."""
     place = (tl.program_id(0) // blocks).to(tl.int64)
@@ -104,7 +105,7 @@ def forward(
     # The first layer, x_1 = f(W_0 x_0 + b_1), on samples read where they lie.
     sample = tl.load(index + member * count + r, mask=inside, other=0)
     z = tl.zeros((ROWS, WIDE), high)
-    for start in tl.range(0, inputs, SLICE, num_stages=STAGES):
+    for start in tl.range(0, inputs, SLICE, num_stages=SLICES):
         i = start + tl.arange(0, SLICE)
         at = (i < inputs)[None, :]
         part = read(table + sample[:, None] * inputs + i[None, :], at, RAGGED)

@@ -194,7 +194,6 @@ class Passes:
             "SCALE": shape.scale,
             "PRECISION": self.precision,
             "ROWS": tiles.rows,
-            "STAGES": tiles.stages,
             "num_warps": tiles.warps,
         }
         grid = (members * blocks,)
@@ -206,6 +205,8 @@ class Passes:
             *(row, shape.inputs, self.first_bias, batch, blocks, first, shape.depth),
             SLICE=tiles.slice,
             RAGGED=shape.inputs % tiles.slice != 0,
+            SLICES=tiles.slices,
+            STAGES=tiles.stages,
             **common,
         )
         self._launch(
@@ -213,6 +214,7 @@ class Passes:
             grid,
             *(self.weights, self.near, self.far, kept.masks, kept.slopes, kept.deltas, kept.partials),
             *(row, shape.inputs, batch, blocks, first, shape.depth),
+            STAGES=tiles.back_stages,
             **common,
         )
 
