@@ -313,7 +313,7 @@ def test_bfloat16_learns_as_float32_does() -> None:
         plan = Plan(8, 100, seeds, rate=1e-3, mixed=mixed)
         accuracy.append(train(fully_connected(60), data, plan).accuracy)
     assert float(accuracy[1][-1].mean()) > 0.9
-    # Two one-sided tests at 5 %, paired by seed, in every epoch: a margin of one per cent.
+    # Two one-sided tests at 5 %, paired by seed, in every epoch: a margin of .3 per cent.
     differences = accuracy[0] - accuracy[1]
     error = differences.std(1) / len(seeds) ** 0.5
-    assert bool((differences.mean(1).abs() + 1.671 * error < 0.01).all())
+    assert bool((differences.mean(1).abs() + 1.671 * error < 0.003).all())

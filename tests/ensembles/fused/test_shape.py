@@ -10,11 +10,13 @@ from torch import nn
 
 from skiplab.architectures.fully_connected import HyperResidualNet, PathResidualNet, PlainNet, ResidualNet
 from skiplab.architectures.skip_matrices import Identity, Orthogonal
+from skiplab.ensembles.fused.arithmetic import Arithmetic
 from skiplab.ensembles.fused.shape import Shape, padded, shape_of, skip_matrices
 from skiplab.ensembles.fused.tiles import tiles_for
 from skiplab.randomness import torch_generator
 
 CPU = torch.device("cpu")
+BFLOAT16, IN_PARTS = Arithmetic(torch.bfloat16, 1), Arithmetic(torch.bfloat16, 2)
 
 
 def net(kind: Any = ResidualNet, width: int = 8, classes: int = 3, **options: Any) -> Any:
@@ -96,22 +98,22 @@ def test_skip_matrices_are_padded_with_zeros() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "dtype", "skip", "far", "stages", "back", "warps"),
+    ("width", "arithmetic", "skip", "far", "stages", "back", "warps"),
     [
-        (128, torch.bfloat16, "identity", "none", 3, 2, 4),
-        (128, torch.bfloat16, "matrix", "none", 2, 2, 4),
-        (128, torch.float32, "none", "none", 2, 2, 4),
-        (128, torch.float32, "matrix", "matrix", 1, 1, 8),
-        (16, torch.float32, "matrix", "matrix", 3, 2, 8),
+        (128, BFLOAT16, "identity", "none", 3, 2, 4),
+        (128, BFLOAT16, "matrix", "none", 2, 2, 4),
+        (128, IN_PARTS, "none", "none", 2, 2, 8),
+        (128, IN_PARTS, "matrix", "matrix", 1, 1, 8),
+        (16, IN_PARTS, "matrix", "matrix", 2, 2, 8),
     ],
 )
 def test_as_many_layers_are_on_their_way_as_shared_memory_holds(
-    width: int, dtype: torch.dtype, skip: str, far: str, stages: int, back: int, warps: int
+    width: int, arithmetic: Arithmetic, skip: str, far: str, stages: int, back: int, warps: int
 ) -> None:
-    tiles = tiles_for(Shape(3072, width, 30, 10, skip, far, 1.0), dtype, CPU)
+    tiles = tiles_for(Shape(3072, width, 30, 10, skip, far, 1.0), arithmetic, CPU)
     assert tiles is not None
     assert (tiles.stages, tiles.back_stages, tiles.warps) == (stages, back, warps)
 
 
 def test_no_tiles_where_one_matrix_is_too_large() -> None:
-    assert tiles_for(Shape(6, 256, 3, 3, "none", "none", 1.0), torch.float32, CPU) is None
+    assert tiles_for(Shape(6, 256, 3, 3, "none", "none", 1.0), IN_PARTS, CPU) is None

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from skiplab.checks import Refused
 from skiplab.ensembles.ensemble import Ensemble
+from skiplab.ensembles.fused.arithmetic import arithmetic_of
 from skiplab.ensembles.fused.shape import Shape, shape_of
 from skiplab.ensembles.fused.tiles import tiles_for
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fused_passes"]
 
-# How float32 is multiplied, by torch's own setting; three products of tf32 parts are nearly as exact as float32.
-PRECISIONS = {"highest": "tf32x3", "high": "tf32", "medium": "tf32"}
 CAPABLE = (8, 0)  # the first compute capability with bfloat16 and tf32
 
 
@@ -39,14 +38,13 @@ def fused_passes(
     if wanted is False or (wanted is None and not (mixed and ensemble.device.type == "cuda")):
         return None
     shape = shape_of(ensemble.skeleton)
-    dtype = torch.bfloat16 if mixed else ensemble.rows.dtype
-    tiles = tiles_for(shape, dtype, ensemble.device) if shape else None
+    arithmetic = arithmetic_of(mixed, ensemble.rows.dtype)
+    tiles = tiles_for(shape, arithmetic, ensemble.device) if shape else None
     obstacle = _obstacle(ensemble, shape, inputs, labels) or (None if tiles else "more shared memory")
     if shape and tiles and not obstacle:
         from skiplab.ensembles.fused.passes import Passes
 
-        precision = PRECISIONS[torch.get_float32_matmul_precision()]
-        return Passes(ensemble, shape, inputs, labels, mixed=mixed, precision=precision, tiles=tiles)
+        return Passes(ensemble, shape, inputs, labels, arithmetic=arithmetic, tiles=tiles)
     if wanted:
         raise Refused(f"fused passes need {obstacle}; leave out fused=True for the portable path.")
     return None

@@ -5,9 +5,9 @@ stream in registers; members share nothing, so one that diverges leaves the othe
 without atomics: equal inputs give equal bits. Matrices are stored as torch does, (out, in), with the width padded to
 a power of two in what the kernels keep for themselves; parameters and gradients are never padded.
 
-Matrix products are in the type of the weights they are given (bfloat16, float32 or, in tests, float64), all else in
-the type of ``rows``. Tensor cores cut float32 off at tf32's ten binary places, which makes every product too small;
-so whatever enters one is rounded before.
+Matrix products are in the type of the weights they are given, all else in the type of ``rows``. With PARTS = 2 what
+enters a product is the sum of two bfloat16, the second what the first leaves of a float32: 16 binary places, where
+tf32 has ten, from three fast products. First parts lie in one plane of memory, second ones in the next.
 """
 
 from __future__ import annotations
@@ -31,22 +31,40 @@ def read(pointer, mask, MASKED: tl.constexpr):
 
 
 @triton.jit
-def lowered(x, low: tl.constexpr, precision: tl.constexpr):
-    """A number as products take it: of the type ``low``, and rounded to tf32 where that is their precision."""
-    if precision == "tf32" and low == tl.float32:
-        bits = (x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000
-        return tl.where(x == x, bits.to(tl.float32, bitcast=True), x)  # the sum would turn NaN into a number
+def second(pointer, plane, mask, first, MASKED: tl.constexpr, PARTS: tl.constexpr):
+    """The second part of what lies at the pointers, in the next plane; without one, the first as a stand-in."""
+    if PARTS == 2:
+        return read(pointer + plane, mask, MASKED)
     else:  # noqa: RET505 (Triton compiles one of two branches)
-        return x.to(low)
+        return first
 
 
 @triton.jit
-def carried(x, matrix, y, valid, kind: tl.constexpr, scale: tl.constexpr, precision: tl.constexpr):
-    """Add a skip's product to y: x, x Qᵀ or the path skip, as ``kind`` says; ``matrix`` holds Qᵀ."""
+def keep(pointer, plane, x, mask, PARTS: tl.constexpr):
+    """Store numbers as products take them: as one part or two."""
+    first = x.to(pointer.dtype.element_ty)
+    tl.store(pointer, first, mask=mask)
+    if PARTS == 2:
+        tl.store(pointer + plane, (x - first.to(x.dtype)).to(first.dtype), mask=mask)
+
+
+@triton.jit
+def multiplied(x, matrix, rest, y, PARTS: tl.constexpr):
+    """y + x · matrix, the matrix given in parts; of two parts each, the product of the small ones is left out."""
+    first = x.to(matrix.dtype)
+    if PARTS == 2:
+        y = tl.dot((x - first.to(x.dtype)).to(matrix.dtype), matrix, y)
+        y = tl.dot(first, rest, y)
+    return tl.dot(first, matrix, y, input_precision="ieee")
+
+
+@triton.jit
+def carried(x, matrix, rest, y, valid, kind: tl.constexpr, scale: tl.constexpr, PARTS: tl.constexpr):
+    """Add a skip's product to y: x, x Qᵀ or the path skip, as ``kind`` says; ``matrix`` and ``rest`` hold Qᵀ."""
     if kind == IDENTITY:
         y += x
     elif kind == MATRIX:
-        y = tl.dot(lowered(x, matrix.dtype, precision), matrix, y, input_precision=precision)
+        y = multiplied(x, matrix, rest, y, PARTS)
     elif kind == PATH:
         y += tl.where(valid[None, :], scale * tl.sum(x, 1)[:, None], 0.0)
     return y
@@ -67,6 +85,12 @@ def forward(
     slopes,  # (members at once, count, SOFT), derivatives by the outputs
     losses,  # (E, blocks)
     hits,  # (E, blocks)
+    table_plane,
+    weight_plane,
+    near_plane,
+    far_plane,
+    layer_plane,  # of activities and masks
+    slope_plane,
     row,
     inputs,
     biases,  # where the biases begin in a row
@@ -81,7 +105,7 @@ def forward(
     SKIP: tl.constexpr,
     FAR: tl.constexpr,
     SCALE: tl.constexpr,  # of the path skip
-    PRECISION: tl.constexpr,
+    PARTS: tl.constexpr,
     ROWS: tl.constexpr,
     SLICE: tl.constexpr,
     RAGGED: tl.constexpr,  # whether the inputs are no whole slices
@@ -92,7 +116,6 @@ def forward(
     place = (tl.program_id(0) // blocks).to(tl.int64)
     block = tl.program_id(0) % blocks
     member = place + first
-    low: tl.constexpr = weights.dtype.element_ty
     high: tl.constexpr = rows.dtype.element_ty
     r = block * ROWS + tl.arange(0, ROWS)
     w = tl.arange(0, WIDE)
@@ -108,15 +131,21 @@ def forward(
     for start in tl.range(0, inputs, SLICE, num_stages=SLICES):
         i = start + tl.arange(0, SLICE)
         at = (i < inputs)[None, :]
-        part = read(table + sample[:, None] * inputs + i[None, :], at, RAGGED)
-        matrix = read(
-            weights + w[:, None] * inputs + i[None, :], at & valid[:, None], RAGGED or WIDTH != WIDE
-        )
-        z = tl.dot(part, tl.trans(matrix), z, input_precision=PRECISION)
+        here = table + sample[:, None] * inputs + i[None, :]
+        part = read(here, at, RAGGED)
+        part_rest = second(here, table_plane, at, part, RAGGED, PARTS)
+        here = weights + w[None, :] * inputs + i[:, None]
+        both = (i < inputs)[:, None] & valid[None, :]
+        matrix = read(here, both, RAGGED or WIDTH != WIDE)
+        rest = second(here, weight_plane, both, matrix, RAGGED or WIDTH != WIDE, PARTS)
+        if PARTS == 2:
+            z = tl.dot(part_rest, matrix, z)
+            z = tl.dot(part, rest, z)
+        z = tl.dot(part, matrix, z, input_precision="ieee")
     z += tl.load(bias + w, mask=valid, other=0.0)[None, :]
     # Not a maximum, which would turn NaN into 0 and hide that a member diverged.
     x = tl.where(z < 0, 0.0, z)
-    tl.store(activities + tile, lowered(x, low, PRECISION), mask=inside[:, None])
+    keep(activities + tile, layer_plane, x, inside[:, None], PARTS)
     tl.store(masks + tile, (z > 0).to(tl.int8), mask=inside[:, None])
     # Hidden layers, x_{l+1} = f(W_l x_l + b_{l+1}) + Q_l x_l + bracket / (l − 1).
     weights += WIDTH * inputs
@@ -127,27 +156,33 @@ def forward(
     far += member * (layers - 1) * WIDE * WIDE
     bracket = tl.zeros((ROWS, WIDE), high)
     for layer in tl.range(1, layers, num_stages=STAGES):
-        matrix = read(weights + (layer - 1) * WIDTH * WIDTH + square, both, WIDTH != WIDE)
-        z = tl.dot(lowered(x, low, PRECISION), matrix, input_precision=PRECISION)
+        here = weights + (layer - 1) * WIDTH * WIDTH + square
+        matrix = read(here, both, WIDTH != WIDE)
+        rest = second(here, weight_plane, both, matrix, WIDTH != WIDE, PARTS)
+        z = multiplied(x, matrix, rest, tl.zeros((ROWS, WIDE), high), PARTS)
         z += tl.load(bias + layer * WIDTH + w, mask=valid, other=0.0)[None, :]
         y = tl.where(z < 0, 0.0, z)
-        matrix = matrix if SKIP != MATRIX else tl.load(near + (layer - 1) * WIDE * WIDE + skips)
-        y = carried(x, matrix, y, valid, SKIP, SCALE, PRECISION)
+        if SKIP == MATRIX:
+            matrix = tl.load(near + (layer - 1) * WIDE * WIDE + skips)
+            rest = second(near + (layer - 1) * WIDE * WIDE + skips, near_plane, both, matrix, False, PARTS)
+        y = carried(x, matrix, rest, y, valid, SKIP, SCALE, PARTS)
         if FAR != NONE:
             y += bracket / tl.maximum(layer - 1, 1).to(high)
-            matrix = matrix if FAR != MATRIX else tl.load(far + (layer - 1) * WIDE * WIDE + skips)
-            bracket = carried(x, matrix, bracket, valid, FAR, SCALE, PRECISION)
+            if FAR == MATRIX:
+                matrix = tl.load(far + (layer - 1) * WIDE * WIDE + skips)
+                rest = second(far + (layer - 1) * WIDE * WIDE + skips, far_plane, both, matrix, False, PARTS)
+            bracket = carried(x, matrix, rest, bracket, valid, FAR, SCALE, PARTS)
         x = y
-        tl.store(activities + layer * count * WIDE + tile, lowered(x, low, PRECISION), mask=inside[:, None])
+        keep(activities + layer * count * WIDE + tile, layer_plane, x, inside[:, None], PARTS)
         tl.store(masks + layer * count * WIDE + tile, (z > 0).to(tl.int8), mask=inside[:, None])
     # The output and its cross-entropy.
     weights += (layers - 1) * WIDTH * WIDTH
     c = tl.arange(0, SOFT)
     real = c < CLASSES
-    matrix = tl.load(
-        weights + c[None, :] * WIDTH + w[:, None], mask=real[None, :] & valid[:, None], other=0.0
-    )
-    output = tl.dot(lowered(x, low, PRECISION), matrix, input_precision=PRECISION)
+    here = weights + c[None, :] * WIDTH + w[:, None]
+    last = read(here, real[None, :] & valid[:, None], True)
+    last_rest = second(here, weight_plane, real[None, :] & valid[:, None], last, True, PARTS)
+    output = multiplied(x, last, last_rest, tl.zeros((ROWS, SOFT), high), PARTS)
     output += tl.load(bias + layers * WIDTH + c, mask=real, other=0.0)[None, :]
     output = tl.where(real[None, :], output, float("-inf"))
     label = tl.load(labels + sample, mask=inside, other=0)
@@ -157,8 +192,8 @@ def forward(
     total = tl.sum(powers, 1)
     loss = tl.log(total) + top - tl.sum(tl.where(right, output, 0.0), 1)
     slope = (powers / total[:, None] - right.to(high)) / count.to(high)
-    at = place * count * SOFT + r[:, None] * SOFT + c[None, :]
-    tl.store(slopes + at, lowered(slope, low, PRECISION), mask=inside[:, None])
+    slopes += place * count * SOFT
+    keep(slopes + r[:, None] * SOFT + c[None, :], slope_plane, slope, inside[:, None], PARTS)
     hit = inside & (tl.argmax(output, 1) == label)
     tl.store(losses + member * blocks + block, tl.sum(tl.where(inside, loss, 0.0), 0))
     tl.store(hits + member * blocks + block, tl.sum(hit.to(tl.int32), 0))
@@ -173,6 +208,11 @@ def backward(
     slopes,
     deltas,  # (members at once, layers, count, WIDE), derivatives by the pre-activations
     partials,  # (E, blocks, biases of one member), their sums over a program's rows
+    weight_plane,
+    near_plane,
+    far_plane,
+    layer_plane,
+    slope_plane,
     row,
     inputs,
     count,
@@ -186,7 +226,7 @@ def backward(
     SKIP: tl.constexpr,
     FAR: tl.constexpr,
     SCALE: tl.constexpr,  # of the path skip
-    PRECISION: tl.constexpr,
+    PARTS: tl.constexpr,
     ROWS: tl.constexpr,
     STAGES: tl.constexpr,
 ):
@@ -194,7 +234,6 @@ def backward(
     place = (tl.program_id(0) // blocks).to(tl.int64)
     block = tl.program_id(0) % blocks
     member = place + first
-    low: tl.constexpr = weights.dtype.element_ty
     high: tl.constexpr = partials.dtype.element_ty
     r = block * ROWS + tl.arange(0, ROWS)
     w = tl.arange(0, WIDE)
@@ -203,11 +242,15 @@ def backward(
     weights += member * row + WIDTH * inputs
     partials += (member * blocks + block) * (layers * WIDTH + CLASSES)
     slopes += place * count * SOFT
-    slope = tl.load(slopes + r[:, None] * SOFT + c[None, :], mask=inside[:, None], other=0.0)
-    tl.store(partials + layers * WIDTH + c, tl.sum(slope.to(high), 0), mask=real)
-    at = weights + (layers - 1) * WIDTH * WIDTH + c[:, None] * WIDTH + w[None, :]
-    last = tl.load(at, mask=real[:, None] & valid[None, :], other=0.0)
-    g = tl.dot(slope, last, input_precision=PRECISION)
+    slopes += r[:, None] * SOFT + c[None, :]
+    slope = read(slopes, inside[:, None], True).to(high)
+    if PARTS == 2:
+        slope += read(slopes + slope_plane, inside[:, None], True).to(high)
+    tl.store(partials + layers * WIDTH + c, tl.sum(slope, 0), mask=real)
+    output = weights + (layers - 1) * WIDTH * WIDTH + c[:, None] * WIDTH + w[None, :]
+    last = read(output, real[:, None] & valid[None, :], True)
+    last_rest = second(output, weight_plane, real[:, None] & valid[None, :], last, True, PARTS)
+    g = multiplied(slope, last, last_rest, tl.zeros((ROWS, WIDE), high), PARTS)
     square = w[:, None] * WIDTH + w[None, :]
     both = valid[None, :] & valid[:, None]
     skips = w[:, None] * WIDE + w[None, :]
@@ -221,20 +264,26 @@ def backward(
         layer = layers - back
         active = tl.load(masks + layer * count * WIDE + tile, mask=inside[:, None], other=0)
         delta = tl.where(active != 0, g, 0.0)
-        tl.store(deltas + layer * count * WIDE + tile, lowered(delta, low, PRECISION), mask=inside[:, None])
+        keep(deltas + layer * count * WIDE + tile, layer_plane, delta, inside[:, None], PARTS)
         tl.store(partials + layer * WIDTH + w, tl.sum(delta, 0), mask=valid)
-        matrix = read(weights + (layer - 1) * WIDTH * WIDTH + square, both, WIDTH != WIDE)
-        h = tl.dot(lowered(delta, low, PRECISION), matrix, input_precision=PRECISION)
-        matrix = matrix if SKIP != MATRIX else tl.load(near + (layer - 1) * WIDE * WIDE + skips)
-        h = carried(g, matrix, h, valid, SKIP, SCALE, PRECISION)
+        here = weights + (layer - 1) * WIDTH * WIDTH + square
+        matrix = read(here, both, WIDTH != WIDE)
+        rest = second(here, weight_plane, both, matrix, WIDTH != WIDE, PARTS)
+        h = multiplied(delta, matrix, rest, tl.zeros((ROWS, WIDE), high), PARTS)
+        if SKIP == MATRIX:
+            matrix = tl.load(near + (layer - 1) * WIDE * WIDE + skips)
+            rest = second(near + (layer - 1) * WIDE * WIDE + skips, near_plane, both, matrix, False, PARTS)
+        h = carried(g, matrix, rest, h, valid, SKIP, SCALE, PARTS)
         if FAR != NONE:
-            matrix = matrix if FAR != MATRIX else tl.load(far + (layer - 1) * WIDE * WIDE + skips)
-            h = carried(bracket, matrix, h, valid, FAR, SCALE, PRECISION)
+            if FAR == MATRIX:
+                matrix = tl.load(far + (layer - 1) * WIDE * WIDE + skips)
+                rest = second(far + (layer - 1) * WIDE * WIDE + skips, far_plane, both, matrix, False, PARTS)
+            h = carried(bracket, matrix, rest, h, valid, FAR, SCALE, PARTS)
             bracket += g / tl.maximum(layer - 1, 1).to(high)
         g = h
     active = tl.load(masks + tile, mask=inside[:, None], other=0)
     delta = tl.where(active != 0, g, 0.0)
-    tl.store(deltas + tile, lowered(delta, low, PRECISION), mask=inside[:, None])
+    keep(deltas + tile, layer_plane, delta, inside[:, None], PARTS)
     tl.store(partials + w, tl.sum(delta, 0), mask=valid)
 
 
@@ -245,6 +294,8 @@ def weight_gradients(
     index,  # (members, count)
     gradient,  # (members, row), from the first matrix on
     squares,  # (members, pieces), from the first piece on: sums of squares of what each program writes
+    delta_plane,
+    source_plane,
     delta_member,
     delta_layer,
     source_member,
@@ -260,7 +311,7 @@ def weight_gradients(
     WIDE: tl.constexpr,
     DEEP: tl.constexpr,
     GATHER: tl.constexpr,
-    PRECISION: tl.constexpr,
+    PARTS: tl.constexpr,
     STAGES: tl.constexpr,
 ):
     """δᵀ x, summed over a batch, of one matrix (HEIGHT, columns) per member and layer, put where it belongs."""
@@ -276,11 +327,18 @@ def weight_gradients(
     for start in tl.range(0, count, DEEP, num_stages=STAGES):
         k = start + tl.arange(0, DEEP)
         inside = k < count
-        delta = tl.load(deltas + k[:, None] * TALL + n[None, :], mask=inside[:, None], other=0.0)
+        here = deltas + k[None, :] * TALL + n[:, None]
+        delta = read(here, inside[None, :], True)
+        delta_rest = second(here, delta_plane, inside[None, :], delta, True, PARTS)
         sample = tl.load(index + member * count + k, mask=inside, other=0) if GATHER else k
-        at = sources + sample[:, None] * source_row + m[None, :]
-        source = tl.load(at, mask=inside[:, None] & valid[None, :], other=0.0)
-        total = tl.dot(tl.trans(delta), source, total, input_precision=PRECISION)
+        here = sources + sample[:, None] * source_row + m[None, :]
+        both = inside[:, None] & valid[None, :]
+        source = read(here, both, True)
+        if PARTS == 2:
+            source_rest = second(here, source_plane, both, source, True, PARTS)
+            total = tl.dot(delta_rest, source, total)
+            total = tl.dot(delta, source_rest, total)
+        total = tl.dot(delta, source, total, input_precision="ieee")
     # Before the gradient is stored, which changes how registers hold it.
     piece = layer * tl.num_programs(1) + tl.program_id(1)
     tl.store(squares + member * pieces + piece, tl.sum(tl.sum(total * total, 1), 0))
@@ -338,13 +396,14 @@ def adam(
     rates,  # (E,), learning rates
     steps,  # (1,), how many there were with this one
     alive,  # (E,)
+    copy_plane,
     row,
     BETA1: tl.constexpr,
     BETA2: tl.constexpr,
     LOG1: tl.constexpr,  # log β₁
     LOG2: tl.constexpr,  # log β₂
     EPS: tl.constexpr,
-    PRECISION: tl.constexpr,
+    PARTS: tl.constexpr,
     COPY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -369,4 +428,4 @@ def adam(
     tl.store(second + at, v, mask=valid)
     tl.store(rows + at, theta, mask=valid)
     if COPY:
-        tl.store(copy + at, lowered(theta, copy.dtype.element_ty, PRECISION), mask=valid)
+        keep(copy + at, copy_plane, theta, valid, PARTS)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from skiplab.ensembles.ensemble import Ensemble
 from skiplab.ensembles.fused import kernels
+from skiplab.ensembles.fused.arithmetic import Arithmetic
 from skiplab.ensembles.fused.shape import Shape, padded, skip_matrices
 from skiplab.ensembles.fused.tiles import Tiles
 
@@ -31,10 +32,10 @@ BUDGET = 16 << 30  # bytes for what the backward pass needs of the forward pass
 class Kept:
     """What the passes write for some members at once, on batches of one size."""
 
-    activities: Tensor  # (members, depth, batch, wide)
-    masks: Tensor
+    activities: Tensor  # (parts, members, depth, batch, wide)
     deltas: Tensor
-    slopes: Tensor  # (members, batch, soft)
+    masks: Tensor  # (members, depth, batch, wide)
+    slopes: Tensor  # (parts, members, batch, soft)
     losses: Tensor  # (E, blocks)
     hits: Tensor
     partials: Tensor  # (E, blocks, biases)
@@ -43,8 +44,8 @@ class Kept:
 class Passes:
     """Forward and backward passes and updates of an ensemble on samples of one table.
 
-    ``weights`` are the parameters as the products take them: the ensemble's own rows, or a copy in bfloat16 or
-    rounded to tf32, which ``adam`` writes and ``refresh`` makes anew after any other change.
+    ``weights`` (parts, E, row) are the parameters as the products take them: the ensemble's own rows, or a copy in
+    one or two parts of bfloat16, which ``adam`` writes and ``refresh`` makes anew after any other change.
     """
 
     def __init__(
@@ -54,18 +55,16 @@ class Passes:
         inputs: Tensor,
         labels: Tensor,
         *,
-        mixed: bool,
-        precision: str,
+        arithmetic: Arithmetic,
         tiles: Tiles,
         budget: int = BUDGET,
     ) -> None:
         rows = ensemble.rows
         self.ensemble, self.shape, self.labels = ensemble, shape, labels
         self.tiles, self.budget = tiles, budget
-        self.dtype = torch.bfloat16 if mixed else rows.dtype
-        self.precision = precision
-        self.table = self._lowered(inputs).contiguous()
-        self.weights = torch.empty_like(rows, dtype=self.dtype) if mixed or self._rounds else rows
+        self.arithmetic = arithmetic
+        self.table = arithmetic.parts_of(inputs)
+        self.weights = arithmetic.parts_of(rows)
         self.gradient = torch.zeros_like(rows)  # the padding of rows is never written: its gradient stays 0
         self.columns = min(tiles.columns, padded(shape.inputs))
         self.first_pieces = -(-shape.inputs // self.columns)
@@ -75,12 +74,11 @@ class Passes:
         # A pointer that kernels do not follow where there is no matrix.
         self.near = self.far = self.weights
         if shape.skip == "matrix":
-            self.near = self._lowered(skip_matrices(shape, ensemble.fixed, near))
+            self.near = arithmetic.parts_of(skip_matrices(shape, ensemble.fixed, near))
         if shape.far == "matrix":
-            self.far = self._lowered(skip_matrices(shape, ensemble.fixed, far))
+            self.far = arithmetic.parts_of(skip_matrices(shape, ensemble.fixed, far))
         self.kept: dict[int, Kept] = {}
         self._only_compiles = False
-        self.refresh()
 
     @contextlib.contextmanager
     def compiling(self) -> Iterator[None]:
@@ -97,22 +95,14 @@ class Passes:
 
     def refresh(self) -> None:
         """Copy the parameters to where the products take them from."""
-        if self.weights is not self.ensemble.rows:
-            self.weights.copy_(self._lowered(self.ensemble.rows))
-
-    def _lowered(self, tensor: Tensor) -> Tensor:
-        """Numbers as products take them, as the kernels' ``lowered``."""
-        return rounded_to_tf32(tensor) if self._rounds else tensor.to(self.dtype)
-
-    @property
-    def _rounds(self) -> bool:
-        return self.precision == "tf32" and self.dtype == torch.float32
+        if self.arithmetic.dtype != self.ensemble.rows.dtype:
+            self.weights.copy_(self.arithmetic.parts_of(self.ensemble.rows))
 
     def differentiate(self, index: Tensor) -> Kept:
         """Write the gradients of the mean losses on each member's samples (E, batch)."""
         index = index.contiguous()
         kept = self._keep(index.shape[1])
-        at_once = len(kept.slopes)
+        at_once = len(kept.masks)
         for first in range(0, self.ensemble.size, at_once):
             members = min(at_once, self.ensemble.size - first)
             self._sweep(kept, index, first, members)
@@ -146,14 +136,14 @@ class Passes:
             kernels.adam,
             (-(-row // self.tiles.adam), size),
             *(rows, self.gradient, state["first"], state["second"], self.weights),
-            *(rate, state["steps"], alive, row),
+            *(rate, state["steps"], alive, self.weights.stride(0), row),
             BETA1=betas[0],
             BETA2=betas[1],
             LOG1=math.log(betas[0]),
             LOG2=math.log(betas[1]),
             EPS=eps,
-            PRECISION=self.precision,
-            COPY=self.weights is not rows,
+            PARTS=self.arithmetic.parts,
+            COPY=self.arithmetic.dtype != rows.dtype,
             BLOCK=self.tiles.adam,
         )
 
@@ -167,13 +157,14 @@ class Passes:
         if batch not in self.kept:
             shape, rows, low = self.shape, self.ensemble.rows, self.weights
             blocks, size = -(-batch // self.tiles.rows), self.ensemble.size
-            one = bytes_per_member(shape, batch, self.dtype)
+            one = bytes_per_member(shape, batch, self.arithmetic)
             layers = (max(1, min(size, self.budget // one)), shape.depth, batch, shape.wide)
+            parts = self.arithmetic.parts
             self.kept[batch] = Kept(
-                activities=low.new_empty(layers),
+                activities=low.new_empty(parts, *layers),
+                deltas=low.new_empty(parts, *layers),
                 masks=low.new_empty(layers, dtype=torch.int8),
-                deltas=low.new_empty(layers),
-                slopes=low.new_empty(layers[0], batch, shape.soft),
+                slopes=low.new_empty(parts, layers[0], batch, shape.soft),
                 losses=rows.new_empty(size, blocks),
                 hits=rows.new_empty(size, blocks, dtype=torch.int32),
                 partials=rows.new_empty(size, blocks, shape.biases),
@@ -182,7 +173,7 @@ class Passes:
 
     def _sweep(self, kept: Kept, index: Tensor, first: int, members: int) -> None:
         """The forward and the backward pass of some members."""
-        shape, tiles, row = self.shape, self.tiles, self.weights.shape[1]
+        shape, tiles, row = self.shape, self.tiles, self.weights.shape[-1]
         batch, blocks = index.shape[1], kept.losses.shape[1]
         common: dict[str, Any] = {
             "WIDTH": shape.width,
@@ -192,16 +183,20 @@ class Passes:
             "SKIP": KINDS[shape.skip],
             "FAR": KINDS[shape.far],
             "SCALE": shape.scale,
-            "PRECISION": self.precision,
+            "PARTS": self.arithmetic.parts,
             "ROWS": tiles.rows,
             "num_warps": tiles.warps,
         }
         grid = (members * blocks,)
+        planes = [
+            parts.stride(0) for parts in (self.weights, self.near, self.far, kept.activities, kept.slopes)
+        ]
         self._launch(
             kernels.forward,
             grid,
             *(self.table, self.labels, index, self.weights, self.ensemble.rows, self.near, self.far),
             *(kept.activities, kept.masks, kept.slopes, kept.losses, kept.hits),
+            *(self.table.stride(0), *planes),
             *(row, shape.inputs, self.first_bias, batch, blocks, first, shape.depth),
             SLICE=tiles.slice,
             RAGGED=shape.inputs % tiles.slice != 0,
@@ -213,6 +208,7 @@ class Passes:
             kernels.backward,
             grid,
             *(self.weights, self.near, self.far, kept.masks, kept.slopes, kept.deltas, kept.partials),
+            *planes,
             *(row, shape.inputs, batch, blocks, first, shape.depth),
             STAGES=tiles.back_stages,
             **common,
@@ -220,23 +216,24 @@ class Passes:
 
     def _products(self, kept: Kept, index: Tensor, first: int, members: int) -> None:
         """The gradients of all weight matrices of some members: the first layer's, the hidden ones', the output's."""
-        shape, row, batch = self.shape, self.weights.shape[1], index.shape[1]
+        shape, row, batch = self.shape, self.weights.shape[-1], index.shape[1]
         wide, inner = shape.wide, shape.depth - 1
         layer = batch * wide
         member = shape.depth * layer
         gradient, squares = self.gradient[first:], self.squares[first:]
         common: dict[str, Any] = {
-            "PRECISION": self.precision,
+            "PARTS": self.arithmetic.parts,
             "DEEP": self.tiles.deep,
             "STAGES": self.tiles.gradient_stages,
             "num_warps": self.tiles.gradient_warps,
         }
         pieces = squares.shape[1]
+        table, layers, slopes = (parts.stride(0) for parts in (self.table, kept.deltas, kept.slopes))
         self._launch(
             kernels.weight_gradients,
             (members, self.first_pieces),
             *(kept.deltas, self.table, index, gradient, squares),
-            *(member, 0, 0, 0, shape.inputs, row, shape.inputs, pieces, batch, 1),
+            *(layers, table, member, 0, 0, 0, shape.inputs, row, shape.inputs, pieces, batch, 1),
             **{"HEIGHT": shape.width, "TALL": wide, "WIDE": self.columns, "GATHER": True, **common},
         )
         start, piece = shape.width * shape.inputs, self.first_pieces
@@ -244,30 +241,21 @@ class Passes:
             self._launch(
                 kernels.weight_gradients,
                 (members * inner, 1),
-                *(kept.deltas[:, 1:], kept.activities, index, gradient[:, start:], squares[:, piece:]),
-                *(member, layer, member, layer, wide, row, shape.width, pieces, batch, inner),
+                *(kept.deltas[:, :, 1:], kept.activities, index, gradient[:, start:], squares[:, piece:]),
+                *(layers, layers, member, layer, member, layer, wide, row, shape.width, pieces, batch, inner),
                 **{"HEIGHT": shape.width, "TALL": wide, "WIDE": wide, "GATHER": False, **common},
             )
         start, piece = start + inner * shape.width**2, piece + inner
         self._launch(
             kernels.weight_gradients,
             (members, 1),
-            *(kept.slopes, kept.activities[:, inner:], index, gradient[:, start:], squares[:, piece:]),
-            *(batch * shape.soft, 0, member, 0, wide, row, shape.width, pieces, batch, 1),
+            *(kept.slopes, kept.activities[:, :, inner:], index, gradient[:, start:], squares[:, piece:]),
+            *(slopes, layers, batch * shape.soft, 0, member, 0, wide, row, shape.width, pieces, batch, 1),
             **{"HEIGHT": shape.outputs, "TALL": shape.soft, "WIDE": wide, "GATHER": False, **common},
         )
 
 
-def rounded_to_tf32(numbers: Tensor) -> Tensor:
-    """Numbers of float32 rounded to tf32's ten binary places, half away from 0.
-
-    >>> rounded_to_tf32(torch.tensor([1.0, 1 + 2**-11, 1 + 2**-12])).tolist() == [1.0, 1 + 2**-10, 1.0]
-    True
-    """
-    rounded = ((numbers.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
-    return torch.where(numbers.isfinite(), rounded, numbers)
-
-
-def bytes_per_member(shape: Shape, batch: int, dtype: torch.dtype) -> int:
+def bytes_per_member(shape: Shape, batch: int, arithmetic: Arithmetic) -> int:
     """Memory that one member's passes on a batch keep at once, apart from parameters and gradients."""
-    return batch * (shape.depth * shape.wide * (2 * dtype.itemsize + 1) + shape.soft * dtype.itemsize)
+    layer, number = shape.depth * shape.wide, arithmetic.itemsize
+    return batch * (layer * (2 * number + 1) + shape.soft * number)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from skiplab.ensembles.fused.arithmetic import Arithmetic
 from skiplab.ensembles.fused.shape import Shape
 
 SHARED = 227 * 1024  # bytes of shared memory that a program may take on the GPUs that kernels were tuned on
@@ -32,18 +33,22 @@ class Tiles:
     adam: int = 1024
 
 
-def tiles_for(shape: Shape, dtype: torch.dtype, device: torch.device) -> Tiles | None:
-    """The tiles for products in a type, or None where one matrix does not fit into shared memory."""
+# Numbers in two parts take twice the memory, which leaves room for one program, of twice the rows.
+IN_PARTS = Tiles(rows=128, warps=8, slices=2, stages=2, deep=32)
+
+
+def tiles_for(shape: Shape, arithmetic: Arithmetic, device: torch.device) -> Tiles | None:
+    """The tiles for a network's products, or None where one matrix does not fit into shared memory."""
     shared = SHARED
     if device.type == "cuda":
         # torch's type hints leave it out.
         shared = torch.cuda.get_device_properties(device).shared_memory_per_block_optin  # type: ignore[attr-defined]
-    square = shape.wide**2 * dtype.itemsize
+    square = shape.wide**2 * arithmetic.itemsize
     if square > shared - SPARE:
         return None
-    tiles = Tiles()
+    tiles = Tiles() if arithmetic.parts == 1 else IN_PARTS
     # With one stage matrices are read in turn, so that one at a time needs room.
     most = max(1, (shared - SPARE) // (shape.matrices * square))
     stages = {"stages": min(tiles.stages, most), "back_stages": min(tiles.back_stages, most)}
     # The bracket of a hyper-residual network is another tile in registers.
-    return replace(tiles, **stages, warps=tiles.warps if shape.far == "none" else 2 * tiles.warps)
+    return replace(tiles, **stages, warps=tiles.warps if shape.far == "none" else 8)
