@@ -57,8 +57,8 @@ class CurvatureSettings(GainSettings):
     @property
     def narrow_training(self) -> Training:
         """What the networks with exact spectra have in common."""
-        shape = {"depth": self.narrow_depth, "width": self.narrow, "components": self.narrow_components}
-        return replace(self.training, **shape)
+        training = replace(self.training, depth=self.narrow_depth, width=self.narrow)
+        return replace(training, components=self.narrow_components)
 
     @property
     def narrow_search(self) -> tuple[int, Training]:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from skiplab.checks import require
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
+from skiplab.ensembles.fused import fused_passes
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.optimisers import Optimiser
 from skiplab.training.regularisers import Penalty
+
+if TYPE_CHECKING:
+    from skiplab.ensembles.fused.passes import Passes
 
 WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph asks for
 
@@ -19,7 +26,8 @@ WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph ask
 class Step:
     """Gather a batch a member, differentiate, penalise, update; count losses and hits on the device.
 
-    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it.
+    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. The attribute ``fused``
+    holds the Triton kernels of fully connected networks, or None where torch's own operations compute.
     """
 
     def __init__(
@@ -31,6 +39,7 @@ class Step:
         penalties: Sequence[Penalty],
         augmentation: CropAndFlip | None,
         mixed: bool = False,
+        fused: bool | None = None,
     ) -> None:
         size, device = ensemble.size, ensemble.device
         self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
@@ -42,6 +51,12 @@ class Step:
         self.hits = torch.zeros(size, dtype=torch.int64, device=device)
         self.state = optimiser.start(ensemble.rows)
         self.draws = torch.zeros(3, size, len(data.labels), dtype=torch.uint8, device=device)
+        able = criterion is F.cross_entropy and augmentation is None
+        require(
+            able or not fused, "fused passes need cross-entropy without augmentation; leave out fused=True."
+        )
+        wanted = fused if able else False
+        self.fused = fused_passes(ensemble, data.inputs, data.labels, mixed=mixed, wanted=wanted)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
 
     @property
@@ -65,6 +80,9 @@ class Step:
         graph.replay()
 
     def _step(self, indices: Tensor) -> None:
+        if self.fused is not None:
+            self._fused_step(self.fused, indices)
+            return
         rows = self.ensemble.rows
         inputs = self._gather(indices)
         labels = self.data.labels[indices]
@@ -79,6 +97,18 @@ class Step:
         if not labels.is_floating_point():
             self.hits += (outputs.argmax(-1) == labels).sum(1)
 
+    def _fused_step(self, passes: Passes, indices: Tensor) -> None:
+        """The same step by Triton kernels."""
+        rows, gradient = self.ensemble.rows, passes.gradient
+        kept = passes.differentiate(indices)
+        for penalty in self.penalties:
+            penalty.add_gradient_(rows, gradient)
+        changed = any(
+            part.start < passes.first_bias for penalty in self.penalties for part in penalty.columns
+        )
+        passes.tally(kept, self.alive, self.loss_sum, self.hits, changed=changed)
+        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive, passes)
+
     def _gather(self, indices: Tensor) -> Tensor:
         if self.augmentation is not None:
             return self.augmentation.batch(self.data.inputs, indices, self.draws)
@@ -88,6 +118,9 @@ class Step:
     def _capture(self, static: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """Record the step as a graph; warm-up steps change state, so it is put back afterwards."""
         before = {name: tensor.clone() for name, tensor in self.tensors.items()}
+        if self.fused is not None:
+            with self.fused.compiling():
+                self._step(static)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -104,3 +137,9 @@ class Step:
         """Copy saved tensors back in place, so that captured graphs keep their addresses."""
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take notice of parameters that something else than a step has changed."""
+        if self.fused is not None:
+            self.fused.refresh()
