@@ -113,8 +113,7 @@ class RectifiedConvolution(torch.autograd.Function):
 
         x, kernels, y = ctx.saved_tensors
         (stride, skip), precision = ctx.settings, _precision(x)
-        sums, bias, masked = wide_kernels.backward_weights(x, y, gradient.contiguous(), stride, precision)
-        weight = sums.unflatten(1, (3, 3)).permute(0, 4, 3, 1, 2)
+        weight, bias, masked = wide_kernels.backward_weights(x, y, gradient.contiguous(), stride, precision)
         images = None
         if ctx.needs_input_grad[0]:
             images = wide_kernels.backward_images(masked, kernels, x, stride, skip, precision)

@@ -30,6 +30,7 @@ TILES: dict[str, dict[int, tuple[int, int, int]]] = {
 }
 WIDEST = 64  # columns of a tile: TAPS times channels
 PROGRAMS = 1056  # of the sums over the batch: eight for each of an H200's 132 multiprocessors
+MOST_SUMS = 1024  # parts of a batch times filters: they are added up in registers
 
 
 def forward(x: Tensor, kernels: Tensor, bias: Tensor, stride: int, skip: bool, precision: str) -> Tensor:
@@ -50,14 +51,14 @@ def forward(x: Tensor, kernels: Tensor, bias: Tensor, stride: int, skip: bool, p
 def backward_weights(
     x: Tensor, y: Tensor, gradient: Tensor, stride: int, precision: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of kernels (E, 9, C, F) and biases (E, F), both float32, and the gradient where y > 0."""
+    """Gradients of weights (E, F, C, 3, 3) and biases (E, F), both float32, and the gradient where y > 0."""
     size, images, height, width, channels = x.shape
     rows, columns, filters = y.shape[2:]
     tile, warps, stages = TILES["weights"][filters]
     pixels, taps = images * rows * columns, _taps(channels)
     groups = triton.cdiv(9, taps)
     tiles = triton.cdiv(pixels, tile)
-    parts = min(tiles, max(1, PROGRAMS // (groups * size)))
+    parts = min(tiles, MOST_SUMS // filters, max(1, PROGRAMS // (groups * size)))
     each = triton.cdiv(tiles, parts)
     parts = triton.cdiv(tiles, each)
     masked = torch.empty_like(y)
@@ -68,7 +69,13 @@ def backward_weights(
         height, width, rows, columns, channels, filters, stride, taps, groups, tile, precision,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    return kernel_sums.sum(0)[:, :9], bias_sums.sum(0), masked
+    weight = x.new_empty(size, filters, channels, 3, 3, dtype=torch.float32)
+    bias = x.new_empty(size, filters, dtype=torch.float32)
+    _added_up[(channels, size)](
+        kernel_sums, bias_sums, weight, bias, parts, size,
+        channels, filters, groups * taps, triton.next_power_of_2(parts), num_warps=8,
+    )  # fmt: skip
+    return weight, bias, masked
 
 
 def backward_images(
@@ -178,6 +185,26 @@ def _backward_weights(
     tl.store(kernel_sums + at, total)
     if group == 0:
         tl.store(bias_sums + (part * size + member) * FILTERS + filters, tl.sum(biases, 0))
+
+
+@triton.jit
+def _added_up(
+    kernel_sums, bias_sums, weight, bias, parts, size,
+    CHANNELS: tl.constexpr, FILTERS: tl.constexpr, SLOTS: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    # One channel of one member: the parts' sums, in the order in which weights lie in memory.
+    channel, member = tl.program_id(0), tl.program_id(1)
+    part = tl.arange(0, PARTS)[:, None]
+    place = tl.arange(0, 16 * FILTERS)
+    tap, filters = place // FILTERS, place % FILTERS
+    at = (((part * size + member) * SLOTS + tap[None, :]) * CHANNELS + channel) * FILTERS + filters[None, :]
+    total = tl.sum(tl.load(kernel_sums + at, mask=(part < parts) & (tap < 9)[None, :], other=0.0), 0)
+    tl.store(weight + ((member * FILTERS + filters) * CHANNELS + channel) * 9 + tap, total, mask=tap < 9)
+    if channel == 0:
+        filters = tl.arange(0, FILTERS)
+        at = (part * size + member) * FILTERS + filters[None, :]
+        total = tl.sum(tl.load(bias_sums + at, mask=part < parts, other=0.0), 0)
+        tl.store(bias + member * FILTERS + filters, total)
 
 
 @triton.jit
