@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +167,13 @@ class Ensemble:
         if not _convolutional(self.skeleton):
             self._forward = torch.compile(self._losses, dynamic=False)
 
-    @contextlib.contextmanager
-    def _wide(self, *, fused: bool) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            if self.backend == "batched" and self.size > 1 and _convolutional(self.skeleton):
-                stack.enter_context(wide_images())
-                if fused:
-                    stack.enter_context(fused_by(fused_rectified))
-            yield
+    def _wide(self, *, fused: bool) -> contextlib.AbstractContextManager[Any]:
+        stack = contextlib.ExitStack()
+        if self.backend == "batched" and self.size > 1 and _convolutional(self.skeleton):
+            stack.enter_context(wide_images())
+            if fused:
+                stack.enter_context(fused_by(fused_rectified))
+        return stack
 
     def member(self, index: int) -> nn.Module:
         """Member i as an ordinary module with its own tensors."""

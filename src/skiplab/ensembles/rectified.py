@@ -122,4 +122,8 @@ class RectifiedConvolution(torch.autograd.Function):
 
 def _precision(x: Tensor) -> str:
     """How tensor cores multiply float32: as cuDNN would."""
-    return "tf32" if x.is_cuda and torch.backends.cudnn.allow_tf32 else "ieee"
+    try:
+        rounded = x.is_cuda and torch.backends.cudnn.allow_tf32
+    except RuntimeError:  # torch's two interfaces for it disagree
+        rounded = False
+    return "tf32" if rounded else "ieee"
