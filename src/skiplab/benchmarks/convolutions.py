@@ -84,7 +84,8 @@ def convolution_cases(device: str, size: ConvolutionSize | None = None) -> list[
         return run
 
     vmapped = stacked("batched")
-    vmapped._wide = contextlib.nullcontext  # type: ignore[method-assign] # what torch does by itself
+    # What torch does by itself.
+    vmapped._wide = lambda *, fused: contextlib.nullcontext()  # type: ignore[method-assign]
     wide = [
         Case("skiplab, wide", steps(stacked("batched")), note),
         Case("skiplab, wide, bfloat16", steps(stacked("batched"), mixed=True), "mixed precision"),
