@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from counted_studies import COUNT, counts
+from counted_studies import Draw as DrawSettings
+from counted_studies import draw as draw_trial
 from rich.console import Console
 from typer.testing import Result
 
@@ -21,6 +23,9 @@ from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
 from skiplab.cli.verdicts import interval, number, rows_table
+from skiplab.experiments.networks import Member, Training
+from skiplab.experiments.networks import call as networks_call
+from skiplab.linear_algebra.memory import in_words
 from skiplab.reproduction.verdict import Verdict
 
 Cli = Callable[..., Result]
@@ -230,6 +235,22 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
     with Bars() as bars:
         bars.stage(COUNT, 6, 4)
         bars.progress("seed 4", 0.5, "half way")
+    assert capsys.readouterr().err == ""
+
+
+def test_memory_is_said_before_trials_run_if_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    networks = networks_call(Training(images=60), "digits", "residual", [Member(0, 1.0), Member(1, 1.0)])
+    assert networks.trial.memory is not None
+    size = in_words(networks.trial.memory(networks.settings, "cpu"))
+    for asked, lines in ((False, 0), (True, 1)):
+        with Bars(say_memory=asked) as bars:
+            bars.starting([networks], "cpu")
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == lines
+    assert said[0].startswith(f"Memory: at most about {size} of ")
+    assert said[0].endswith(" per trial on cpu (digits, residual, 2 networks).")
+    with Bars(say_memory=True) as bars:
+        bars.starting([draw_trial.of(DrawSettings(1))], "cpu")  # says nothing of its memory
     assert capsys.readouterr().err == ""
 
 

@@ -19,7 +19,8 @@ WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph ask
 class Step:
     """Gather a batch a member, differentiate, penalise, update; count losses and hits on the device.
 
-    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it.
+    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. ``at_once`` members
+    are differentiated together (default: all), and these parts of the ensemble one after the other.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Step:
         penalties: Sequence[Penalty],
         augmentation: CropAndFlip | None,
         mixed: bool = False,
+        at_once: int | None = None,
     ) -> None:
         size, device = ensemble.size, ensemble.device
         self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
@@ -43,6 +45,12 @@ class Step:
         self.state = optimiser.start(ensemble.rows)
         self.draws = torch.zeros(3, size, len(data.labels), dtype=torch.uint8, device=device)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self.parts = _parts(ensemble, at_once or size)
+
+    def compile(self) -> None:
+        """Fuse the passes of every part, as ``Ensemble.compile`` does."""
+        for _, part in self.parts:
+            part.compile()
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -66,9 +74,9 @@ class Step:
 
     def _step(self, indices: Tensor) -> None:
         rows = self.ensemble.rows
-        inputs = self._gather(indices)
         labels = self.data.labels[indices]
-        losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion, mixed=self.mixed)
+        each = [self._gradients(members, part, indices, labels) for members, part in self.parts]
+        losses, outputs, gradient = each[0] if len(each) == 1 else map(torch.cat, zip(*each, strict=True))
         for penalty in self.penalties:
             penalty.add_gradient_(rows, gradient)
         # The norm is finite only if the gradient is; its overflow (float32: above 1.8e19) counts as divergence
@@ -79,9 +87,15 @@ class Step:
         if not labels.is_floating_point():
             self.hits += (outputs.argmax(-1) == labels).sum(1)
 
-    def _gather(self, indices: Tensor) -> Tensor:
+    def _gradients(
+        self, members: slice, part: Ensemble, indices: Tensor, labels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        inputs = self._gather(indices[members], self.draws[:, members])
+        return part.gradients(inputs, labels[members], self.criterion, mixed=self.mixed)
+
+    def _gather(self, indices: Tensor, draws: Tensor) -> Tensor:
         if self.augmentation is not None:
-            return self.augmentation.batch(self.data.inputs, indices, self.draws)
+            return self.augmentation.batch(self.data.inputs, indices, draws)
         samples = self.data.inputs.index_select(0, indices.reshape(-1))
         return samples.view(*indices.shape, *samples.shape[1:])
 
@@ -104,3 +118,16 @@ class Step:
         """Copy saved tensors back in place, so that captured graphs keep their addresses."""
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])
+
+
+def _parts(ensemble: Ensemble, at_once: int) -> list[tuple[slice, Ensemble]]:
+    """An ensemble as smaller ones that share its memory, or itself where all its members compute at once."""
+    if at_once >= ensemble.size:
+        return [(slice(0, ensemble.size), ensemble)]
+    parts = [slice(start, start + at_once) for start in range(0, ensemble.size, at_once)]
+    return [(members, _view(ensemble, members)) for members in parts]
+
+
+def _view(ensemble: Ensemble, members: slice) -> Ensemble:
+    fixed = {name: tensor[members] for name, tensor in ensemble.fixed.items()}
+    return Ensemble(ensemble.skeleton, ensemble.rows[members], fixed, ensemble.backend)
