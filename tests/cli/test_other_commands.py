@@ -18,6 +18,9 @@ from counted_studies import draw as draw_trial
 from rich.console import Console
 from typer.testing import Result
 
+from skiplab.benchmarks import products, scaling
+from skiplab.benchmarks.record import Record
+from skiplab.benchmarks.training import TrainingSize
 from skiplab.cli import progress
 from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
@@ -183,16 +186,32 @@ def test_data_list_says_how_to_get_what_is_missing(cli: Cli, tmp_path: Path) -> 
     assert "  digits           here" in lines
 
 
-def test_bench_json(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_prints_and_writes_what_it_measured(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("skiplab.benchmarks.landscape.DEPTH", 1)
-    result = cli("bench", "landscape", "--json", "--rounds", "1")
+    size = products.ProductSize(networks=2, inputs=5, width=4, depth=3, samples=20)
+    monkeypatch.setattr(products, "CPU_SIZE", size)
+    monkeypatch.setattr("skiplab.benchmarks.ceilings.SIDES", {"cpu": 64})
+    monkeypatch.setattr("skiplab.benchmarks.ceilings.COPIED", {"cpu": 2**16})
+    middle = TrainingSize(networks=2, width=4, inputs=3, images=16, batch=4, depth=3)
+    monkeypatch.setattr(scaling, "CPU_SWEEP", scaling.Sweep(middle, {"depth": (2, 3, 4)}, steps=1))
+    result = cli("bench", "landscape", "products", "scaling", "--json", "--rounds", "2")
     assert result.exit_code == 0
-    ours, plain = json.loads(result.stdout)
-    assert list(ours) == ["benchmark", "what", "seconds", "ratio", "note"]
-    assert (ours["benchmark"], ours["ratio"]) == ("landscape", 1.0)
-    assert plain["ratio"] == pytest.approx(plain["seconds"] / ours["seconds"])
-    table = cli("bench", "landscape", "--rounds", "1").stdout
-    assert "times ours" in table
+    content = json.loads(result.stdout)
+    assert list(content) == ["facts", "ceilings", "timings", "scalings"]
+    ours, plain = content["timings"][:2]
+    assert (ours["benchmark"], ours["ratio"], ours["flops"]) == ("landscape", 1.0, None)
+    assert plain["ratio"] > 0
+    assert [each["precision"] for each in content["ceilings"]] == ["float32"]
+    shown = cli("bench", "products", "scaling", "--rounds", "2", "--out", str(tmp_path / "new"))
+    assert "products: 2 networks of 3 layers, 20 samples; time per product" in shown.stdout
+    assert "one network timed, × 2" in shown.stdout
+    assert "in float32" in shown.stdout
+    assert "depth: the device" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert Record.read(tmp_path / "new" / "bench.json").timings[0].benchmark == "products"
+    assert (tmp_path / "new" / "figure.svg").exists()
     wrong = cli("bench", "landscap")
     assert wrong.exit_code == 2
     assert "Did you mean landscape?" in wrong.stderr
