@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from skiplab.benchmarks import scaling
@@ -76,3 +79,24 @@ def test_a_rate_that_falls_at_the_largest_size_is_never_full() -> None:
     found = summary("samples", SIZES, rows, [float(size) for size in SIZES])
     assert found.full_from is None
     assert found.slope > 1.0
+
+
+def test_sizes_timed_apart_or_in_turns_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a GPU each size is a group of its own; a made-up clock tells them apart.
+    groups: list[list[int]] = []
+
+    def timed(shapes: Sequence[TrainingSize], steps: int, rounds: int, device: str) -> Any:
+        groups.append([shape.networks for shape in shapes])
+        seconds = [
+            [float(10 * number + shape.networks) for shape in shapes] for number in range(1, rounds + 1)
+        ]
+        return seconds, [float(shape.networks) for shape in shapes]
+
+    monkeypatch.setattr(scaling, "_in_turns", timed)
+    apart, together = (
+        scaling._along("networks", (1, 2, 4), CPU_SWEEP, 2, device) for device in ("cuda", "cpu")
+    )
+    assert groups == [[1], [2], [4], [1, 2, 4]]
+    assert apart == together
+    assert apart.seconds == ((11.0, 12.0, 14.0), (21.0, 22.0, 24.0))
+    assert apart.flops == (1.0, 2.0, 4.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from skiplab.benchmarks.ceilings import Ceiling, measure_ceiling
+from skiplab.benchmarks.ceilings import Ceiling, fresh_start, measure_ceiling
 from skiplab.benchmarks.convolutions import convolution_cases, many_convolution_cases
 from skiplab.benchmarks.harness import Case, Timing, interleave
 from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
@@ -56,11 +56,14 @@ def measure(
     timings = []
     with steady_arithmetic(device):
         for suite in suites:
-            cases = suite.cases(device)
-            for precision in sorted(
-                {case.precision for case in cases if case.work and case.run} - set(known)
-            ):
-                known[precision] = measure_ceiling(device, precision)
-            if cases:
-                timings += interleave(suite.name, cases, min(rounds, suite.most_rounds), known)
+            fresh_start(device)
+            timings += _timed(suite, rounds, device, known)
     return timings
+
+
+def _timed(suite: Suite, rounds: int, device: str, ceilings: dict[str, Ceiling]) -> list[Timing]:
+    # In a function of its own, so that the networks of one suite are gone before those of the next are made.
+    cases = suite.cases(device)
+    for precision in sorted({case.precision for case in cases if case.work and case.run} - set(ceilings)):
+        ceilings[precision] = measure_ceiling(device, precision)
+    return interleave(suite.name, cases, min(rounds, suite.most_rounds), ceilings) if cases else []

@@ -6,6 +6,7 @@ is from what could be had.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,6 +50,17 @@ def wait_for(device: str) -> None:
         import torch
 
         torch.cuda.synchronize(device)
+
+
+def fresh_start(device: str) -> None:
+    """Give back a GPU's memory, and forget what was compiled for the shapes so far."""
+    if device.startswith("cuda"):
+        import torch
+
+        gc.collect()
+        # As the training loop does: torch computes eagerly once a function was compiled for eight shapes.
+        torch.compiler.reset()
+        torch.cuda.empty_cache()
 
 
 def _best(run: Callable[[], object], device: str) -> float:

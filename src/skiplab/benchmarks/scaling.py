@@ -1,8 +1,9 @@
 """How the time of a training step grows with networks, depth, width and samples: slopes on log-log axes.
 
-One size is changed at a time. All sizes of an axis are timed in turns, so that every round has a slope of its own:
-the interval is Student's over rounds. A device that is full works at a constant rate, and time grows as work does:
-the slope is to be read beside the slope of the work (1 for networks, depth and samples, up to 2 for width).
+One size is changed at a time, and every round has a slope of its own: the interval is Student's over rounds. On a CPU
+sizes take turns, since it is noisy; on a GPU, where a step is compiled for its size, each is timed by itself. A device
+that is full works at a constant rate, and time grows as work does: the slope is to be read beside the slope of the
+work (1 for networks, depth and samples, up to 2 for width).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from skiplab.benchmarks.ceilings import wait_for
+from skiplab.benchmarks.ceilings import fresh_start, wait_for
 from skiplab.benchmarks.training import TrainingSize
 from skiplab.checks import at_least
 
@@ -108,7 +109,19 @@ def measure_scaling(
 
 
 def _along(axis: str, sizes: Sequence[int], sweep: Sweep, rounds: int, device: str) -> Scaling:
-    cases = [_case(replace(sweep.middle, **{AXES[axis]: size}), sweep.steps, device) for size in sizes]
+    shapes = [replace(sweep.middle, **{AXES[axis]: size}) for size in sizes]
+    groups = [[shape] for shape in shapes] if device.startswith("cuda") else [shapes]
+    timed = [_in_turns(group, sweep.steps, rounds, device) for group in groups]
+    seconds = [[taken for rows, _ in timed for taken in rows[number]] for number in range(rounds)]
+    return summary(axis, sizes, seconds, [flops for _, group in timed for flops in group])
+
+
+def _in_turns(
+    shapes: Sequence[TrainingSize], steps: int, rounds: int, device: str
+) -> tuple[list[list[float]], list[float]]:
+    """Seconds per step, (rounds, shapes), and the operations of a step of each shape."""
+    fresh_start(device)
+    cases = [_case(shape, steps, device) for shape in shapes]
     for run, _ in cases:
         run()
     seconds = []
@@ -117,9 +130,9 @@ def _along(axis: str, sizes: Sequence[int], sweep: Sweep, rounds: int, device: s
         for run, _ in cases:
             started = time.perf_counter()
             run()
-            taken.append((time.perf_counter() - started) / sweep.steps)
+            taken.append((time.perf_counter() - started) / steps)
         seconds.append(taken)
-    return summary(axis, sizes, seconds, [flops for _, flops in cases])
+    return seconds, [flops for _, flops in cases]
 
 
 def _case(size: TrainingSize, steps: int, device: str) -> tuple[Callable[[], None], float]:
