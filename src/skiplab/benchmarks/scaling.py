@@ -1,9 +1,9 @@
 """How the time of a training step grows with networks, depth, width and samples: slopes on log-log axes.
 
 One size is changed at a time, and every round has a slope of its own: the interval is Student's over rounds. On a CPU
-sizes take turns, since it is noisy; on a GPU, where a step is compiled for its size, each is timed by itself. A device
-that is full works at a constant rate, and time grows as work does: the slope is to be read beside the slope of the
-work (1 for networks, depth and samples, up to 2 for width).
+sizes take turns, since it is noisy; on a GPU, where a step is compiled for its size, each is timed by itself. A
+device that is full works at a constant rate, and time grows as work does: the slope is to be read beside the slope of
+the work (1 for networks, depth and samples, up to 2 for width).
 """
 
 from __future__ import annotations
