@@ -95,7 +95,7 @@ def train(
     rate = torch.tensor(plan.rate, dtype=torch.float64, device=ensemble.device).expand(size)
     at_once = members_at_once(ensemble, data, plan.batch_size, plan.criterion)
     what = (plan.optimiser, plan.criterion, plan.penalties, plan.augmentation, plan.mixed)
-    step = Step(ensemble, data, *what, at_once)
+    step = Step(ensemble, data, *what, at_once=at_once)
     metrics = torch.full((2, plan.epochs, size), torch.nan, dtype=torch.float64, device=ensemble.device)
     rows: Rows = []
     start = 0
