@@ -6,7 +6,6 @@ Run with ``python -m pytest -m gpu tests/training``; without a CUDA device all o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import torch
 import torch.nn.functional as F
 
 from skiplab.architectures import ARCHITECTURES, examples
-from skiplab.architectures.fully_connected import ResidualNet
 from skiplab.architectures.thin import ThinNet
 from skiplab.checks import TimeIsUp
 from skiplab.data import TensorSet
@@ -27,7 +25,6 @@ from skiplab.training import History, Plan, train
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.checkpoints import Checkpoints
 from skiplab.training.loop import Callback, shuffles
-from skiplab.training.memory import training_bytes
 from skiplab.training.optimisers import SGD, Adam, Optimiser
 from skiplab.training.regularisers import Penalty, bias_targets, weight_decay
 from skiplab.training.schedules import AutoDrop
@@ -251,32 +248,3 @@ def test_measuring_leaves_the_generators_of_all_devices_alone(device: torch.devi
     torch.rand(1, device=device)
     assert torch.equal(first, subject.outputs(x))
     assert bool((first[0, 0] != first[0]).any())  # dropout was on
-
-
-@pytest.mark.parametrize("name", ["residual-bn", "resnet"])
-def test_parts_of_an_ensemble_train_as_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, expected = run(name, ADAM)
-    monkeypatch.setattr("skiplab.training.loop.members_at_once", lambda *given: 2)
-    parted, found = run(name, ADAM)
-    torch.testing.assert_close(parted.rows, whole.rows, rtol=1e-8, atol=1e-9)
-    torch.testing.assert_close(found.loss, expected.loss, rtol=1e-8, atol=0)
-
-
-@pytest.mark.parametrize("backend", ["fully connected", "convolutional"])
-def test_training_stays_within_the_memory_that_was_said(backend: str) -> None:
-    wide = backend == "fully connected"
-    members, batch = (20, 500) if wide else (5, 64)
-    draw, shape = torch_generator(0), (3072,) if wide else (3, 32, 32)
-    data = TensorSet(
-        torch.randn(2 * batch, *shape, generator=draw).to(CUDA),
-        torch.randint(10, (2 * batch,), generator=draw).to(CUDA), 10, "noise", "noise",
-    )  # fmt: skip
-    build = partial(ResidualNet, 3072, 128, 30, 10) if wide else partial(ThinNet, 3)
-    nets = [build(generator=torch_generator(seed)) for seed in range(members)]
-    said = training_bytes(nets[0], data, members, batch, "cuda")
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_reserved()
-    train(Ensemble.of(nets, device=CUDA), data, Plan(2, batch, tuple(range(members))))
-    taken = torch.cuda.max_memory_reserved() - before + data.inputs.nbytes + data.labels.nbytes
-    assert said / 4 < taken <= said, f"said {said / 1e9:.2f} GB, taken {taken / 1e9:.2f} GB"

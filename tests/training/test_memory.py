@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,50 @@ def test_a_network_that_cannot_be_counted_trains_all_at_once() -> None:
     ensemble = Ensemble.of([Looks(6, 3).double() for _ in SEEDS])
     assert members_at_once(ensemble, samples(6), 5, F.cross_entropy) == 5
     assert train(ensemble, samples(6), Plan(1, 5, SEEDS)).loss.isfinite().all()
+
+
+# On a GPU -------------------------------------------------------------------------------------------------
+
+on_gpu = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@pytest.mark.parametrize("norm", [pytest.param(None, marks=on_gpu), pytest.param(2, marks=on_gpu)])
+def test_a_graph_of_parts_trains_as_the_whole(norm: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = samples(6)
+    data = TensorSet(data.inputs.to("cuda"), data.labels.to("cuda"), 3, "noise", "noise")
+    found = []
+    for at_once in (5, 2):
+        monkeypatch.setattr(
+            "skiplab.training.loop.members_at_once", lambda *given, together=at_once: together
+        )
+        ensemble = Ensemble.of(stack(batch_norm_at=norm).members(), device="cuda")
+        found.append((ensemble, train(ensemble, data, Plan(2, 5, SEEDS))))
+    (whole, expected), (parted, history) = found
+    torch.testing.assert_close(parted.rows, whole.rows, rtol=1e-8, atol=1e-9)
+    torch.testing.assert_close(history.loss, expected.loss, rtol=1e-8, atol=0)
+
+
+@pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=on_gpu) for name in ("fully connected", "convolutional")]
+)
+def test_training_stays_within_the_memory_that_was_said(backend: str) -> None:
+    wide = backend == "fully connected"
+    members, batch = (20, 500) if wide else (5, 64)
+    draw, shape = torch_generator(0), (3072,) if wide else (3, 32, 32)
+    data = TensorSet(
+        torch.randn(2 * batch, *shape, generator=draw).to(torch.device("cuda")),
+        torch.randint(10, (2 * batch,), generator=draw).to(torch.device("cuda")), 10, "noise", "noise",
+    )  # fmt: skip
+    build = partial(ResidualNet, 3072, 128, 30, 10) if wide else partial(ThinNet, 3)
+    nets = [build(generator=torch_generator(seed)) for seed in range(members)]
+    said = training_bytes(nets[0], data, members, batch, "cuda")
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_reserved()
+    train(Ensemble.of(nets, device=torch.device("cuda")), data, Plan(2, batch, tuple(range(members))))
+    taken = torch.cuda.max_memory_reserved() - before + data.inputs.nbytes + data.labels.nbytes
+    assert said / 4 < taken <= said, f"said {said / 1e9:.2f} GB, taken {taken / 1e9:.2f} GB"

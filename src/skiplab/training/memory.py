@@ -101,6 +101,19 @@ def members_at_once(ensemble: Ensemble, samples: TensorSet, batch_size: int, cri
     return size.at_once(ensemble.size, room_on(device))
 
 
+def parts_of(ensemble: Ensemble, at_once: int) -> list[tuple[slice, Ensemble]]:
+    """An ensemble as smaller ones that share its memory, or itself where all its members compute at once."""
+    if at_once >= ensemble.size:
+        return [(slice(0, ensemble.size), ensemble)]
+    parts = [slice(start, start + at_once) for start in range(0, ensemble.size, at_once)]
+    return [(members, _view(ensemble, members)) for members in parts]
+
+
+def _view(ensemble: Ensemble, members: slice) -> Ensemble:
+    fixed = {name: tensor[members] for name, tensor in ensemble.fixed.items()}
+    return Ensemble(ensemble.skeleton, ensemble.rows[members], fixed, ensemble.backend)
+
+
 def room_on(device: str | torch.device) -> int:
     """Bytes that a trial may take on a device; on a CPU every core may have a trial of its own."""
     trials = 1 if torch.device(device).type == "cuda" else os.cpu_count() or 1

@@ -10,6 +10,7 @@ from torch import Tensor
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
 from skiplab.training.augmentation import CropAndFlip
+from skiplab.training.memory import parts_of
 from skiplab.training.optimisers import Optimiser
 from skiplab.training.regularisers import Penalty
 
@@ -45,7 +46,7 @@ class Step:
         self.state = optimiser.start(ensemble.rows)
         self.draws = torch.zeros(3, size, len(data.labels), dtype=torch.uint8, device=device)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
-        self.parts = _parts(ensemble, at_once or size)
+        self.parts = parts_of(ensemble, at_once or size)
 
     def compile(self) -> None:
         """Fuse the passes of every part, as ``Ensemble.compile`` does."""
@@ -87,17 +88,17 @@ class Step:
         if not labels.is_floating_point():
             self.hits += (outputs.argmax(-1) == labels).sum(1)
 
-    def _gradients(
-        self, members: slice, part: Ensemble, indices: Tensor, labels: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        inputs = self._gather(indices[members], self.draws[:, members])
-        return part.gradients(inputs, labels[members], self.criterion, mixed=self.mixed)
-
     def _gather(self, indices: Tensor, draws: Tensor) -> Tensor:
         if self.augmentation is not None:
             return self.augmentation.batch(self.data.inputs, indices, draws)
         samples = self.data.inputs.index_select(0, indices.reshape(-1))
         return samples.view(*indices.shape, *samples.shape[1:])
+
+    def _gradients(
+        self, members: slice, part: Ensemble, indices: Tensor, labels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        inputs = self._gather(indices[members], self.draws[:, members])
+        return part.gradients(inputs, labels[members], self.criterion, mixed=self.mixed)
 
     def _capture(self, static: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """Record the step as a graph; warm-up steps change state, so it is put back afterwards."""
@@ -118,16 +119,3 @@ class Step:
         """Copy saved tensors back in place, so that captured graphs keep their addresses."""
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])
-
-
-def _parts(ensemble: Ensemble, at_once: int) -> list[tuple[slice, Ensemble]]:
-    """An ensemble as smaller ones that share its memory, or itself where all its members compute at once."""
-    if at_once >= ensemble.size:
-        return [(slice(0, ensemble.size), ensemble)]
-    parts = [slice(start, start + at_once) for start in range(0, ensemble.size, at_once)]
-    return [(members, _view(ensemble, members)) for members in parts]
-
-
-def _view(ensemble: Ensemble, members: slice) -> Ensemble:
-    fixed = {name: tensor[members] for name, tensor in ensemble.fixed.items()}
-    return Ensemble(ensemble.skeleton, ensemble.rows[members], fixed, ensemble.backend)
