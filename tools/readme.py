@@ -1,20 +1,27 @@
 #!/usr/bin/env python3
 """Writes the parts of README.md that hold numbers, from published/ alone.
 
-python tools/readme.py            rewrite README.md
+python tools/readme.py            rewrite README.md, and draw the figure of every published run of the benchmarks
 python tools/readme.py --check    exit 1 if README.md is not what this would write
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
+from skiplab.benchmarks.record import Record
+from skiplab.cli.bench import rate, short_time
 from skiplab.cli.verdicts import number
+from skiplab.figures import style
+from skiplab.files import write_bytes
 from skiplab.reproduction.judgement import Judgement, judgements
+from skiplab.reproduction.publishing import picture_bytes
 from skiplab.reproduction.scoreboard import counts
-from skiplab.reproduction.store import StudyRun, published
+from skiplab.reproduction.store import PUBLISHED, StudyRun, published
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
 from skiplab.studies import CATALOGUE
 
@@ -83,7 +90,7 @@ def _bullet(study_id: str, judged: Judgement) -> str:
 
 
 def speed() -> str:
-    """How fast the published GPU trials trained, from their own records."""
+    """How fast the published GPU trials trained, from their own records, and the published runs of the benchmarks."""
     store = published()
     seconds: float = 0
     epochs: float = 0
@@ -98,11 +105,71 @@ def speed() -> str:
             epochs += len(settings["seeds"]) * settings["training"].get("epochs", 100)
             devices.add(record["device"])
     per = f"{1000 * seconds / epochs:.1f} ms"
-    return (
+    whole = (
         f"The published trials of figure 7 trained 80 to 360 networks of 30 × 128 units at once on one "
         f"{' / '.join(sorted(devices))}: {per} a network and epoch of 50,000 images, everything included (building, "
         "compiling, measuring)."
     )
+    return "\n\n".join([whole, *(benchmarks(path) for path in bench_files())])
+
+
+def bench_files() -> list[Path]:
+    """What ``skiplab bench --out`` wrote on some device, published as bench-DEVICE.json."""
+    return sorted(PUBLISHED.glob("bench-*.json"))
+
+
+def benchmarks(path: Path) -> str:
+    """A table of one run of the benchmarks, what the device reaches, and how time grows with size."""
+    found = Record.read(path)
+    facts = found.facts
+    versions = facts["versions"]
+    used = ", ".join(f"{name} {versions[name]}" for name in ("torch", "jax") if name in versions)
+    reach = "; ".join(
+        f"{each.flops / 1e12:.3g} TFLOP/s in {each.precision}, {each.traffic / 1e12:.3g} TB/s"
+        for each in found.ceilings
+    )
+    when = f"{facts['finished'][:10]}; {facts['seconds']:.0f} s in all"
+    lines = [
+        f"`skiplab bench --device cuda` on one {facts['device']} ({used}, {when}), the rows of a block interleaved. "
+        "*× ours* compares within a precision; in brackets are shares of what this device reached in the same run "
+        f"with one large matrix product and one large copy ({reach}).",
+        "",
+        "| work | program | time per | | × ours | TFLOP/s | GB/s | start-up |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    work = ""
+    for row in found.timings:
+        if row.seconds is None:
+            continue
+        shown = "" if row.benchmark == work else f"{row.benchmark}: {row.note}"
+        work = row.benchmark
+        per = row.seconds if row.seconds_per_unit is None else row.seconds_per_unit
+        cells = (
+            shown,
+            row.what,
+            row.unit or "run",
+            short_time(per),
+            f"{row.ratio:.2f}",
+            rate(row.flops, 1e12, row.flops_share),
+            rate(row.traffic, 1e9, row.traffic_share),
+            "" if row.start_up is None else short_time(row.start_up),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    if found.scalings:
+        picture = Path(os.path.relpath(path.with_suffix(".webp"), README.parent)).as_posix()
+        lines += ["", f"![Time of a training step against networks, depth, width and samples]({picture})", ""]
+        lines += [f"- {each.sentence}" for each in found.scalings]
+    return "\n".join(lines)
+
+
+def draw_benchmarks() -> None:
+    """Draw how time grows with size beside every published run of the benchmarks."""
+    for path in bench_files():
+        found = Record.read(path)
+        if found.scalings:
+            with tempfile.TemporaryDirectory() as aside:
+                style.save(found.figure(), Path(aside))
+                write_bytes(path.with_suffix(".webp"), picture_bytes(Path(aside) / "figure.png"))
 
 
 def written() -> str:
@@ -119,4 +186,5 @@ def written() -> str:
 if __name__ == "__main__":
     if "--check" in sys.argv:
         sys.exit(written() != README.read_text())
+    draw_benchmarks()
     README.write_text(written())

@@ -63,10 +63,25 @@ def test_list_counts_the_last_verdicts(counted: Cli) -> None:
     assert "* for one H200" in output
 
 
-def test_list_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["list", "--json"], ["--help"], ["bench", "--help"]], ids=str
+)
+def test_what_only_tells_imports_nothing_heavy(arguments: list[str]) -> None:
+    heavy = {
+        "torch",
+        "scipy",
+        "pandas",
+        "numpy",
+        "matplotlib",
+        "pyarrow",
+        "sklearn",
+        "joblib",
+        "jinja2",
+        "PIL",
+    }
     code = (
-        "import sys; from skiplab.cli import app; app(['list'], standalone_mode=False); "
-        "print([name for name in ('torch', 'scipy', 'pandas', 'numpy', 'matplotlib') if name in sys.modules])"
+        f"import sys; from skiplab.cli import app; app({arguments!r}, standalone_mode=False); "
+        f"print(sorted({heavy!r} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines()[-1] == "[]"

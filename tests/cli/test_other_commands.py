@@ -13,14 +13,22 @@ from pathlib import Path
 
 import pytest
 from counted_studies import COUNT, counts
+from counted_studies import Draw as DrawSettings
+from counted_studies import draw as draw_trial
 from rich.console import Console
 from typer.testing import Result
 
+from skiplab.benchmarks import products, scaling
+from skiplab.benchmarks.record import Record
+from skiplab.benchmarks.training import TrainingSize
 from skiplab.cli import progress
 from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
 from skiplab.cli.verdicts import interval, number, rows_table
+from skiplab.experiments.networks import Member, Training
+from skiplab.experiments.networks import call as networks_call
+from skiplab.linear_algebra.memory import in_words
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.verdict import Verdict
 
@@ -179,16 +187,32 @@ def test_data_list_says_how_to_get_what_is_missing(cli: Cli, tmp_path: Path) -> 
     assert "  digits           here" in lines
 
 
-def test_bench_json(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_prints_and_writes_what_it_measured(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("skiplab.benchmarks.landscape.DEPTH", 1)
-    result = cli("bench", "landscape", "--json", "--rounds", "1")
+    size = products.ProductSize(networks=2, inputs=5, width=4, depth=3, samples=20)
+    monkeypatch.setattr(products, "CPU_SIZE", size)
+    monkeypatch.setattr("skiplab.benchmarks.ceilings.SIDES", {"cpu": 64})
+    monkeypatch.setattr("skiplab.benchmarks.ceilings.COPIED", {"cpu": 2**16})
+    middle = TrainingSize(networks=2, width=4, inputs=3, images=16, batch=4, depth=3)
+    monkeypatch.setattr(scaling, "CPU_SWEEP", scaling.Sweep(middle, {"depth": (2, 3, 4)}, steps=1))
+    result = cli("bench", "landscape", "products", "scaling", "--json", "--rounds", "2")
     assert result.exit_code == 0
-    ours, plain = json.loads(result.stdout)
-    assert list(ours) == ["benchmark", "what", "seconds", "ratio", "note"]
-    assert (ours["benchmark"], ours["ratio"]) == ("landscape", 1.0)
-    assert plain["ratio"] == pytest.approx(plain["seconds"] / ours["seconds"])
-    table = cli("bench", "landscape", "--rounds", "1").stdout
-    assert "times ours" in table
+    content = json.loads(result.stdout)
+    assert list(content) == ["facts", "ceilings", "timings", "scalings"]
+    ours, plain = content["timings"][:2]
+    assert (ours["benchmark"], ours["ratio"], ours["flops"]) == ("landscape", 1.0, None)
+    assert plain["ratio"] > 0
+    assert [each["precision"] for each in content["ceilings"]] == ["float32"]
+    shown = cli("bench", "products", "scaling", "--rounds", "2", "--out", str(tmp_path / "new"))
+    assert "products: 2 networks of 3 layers, 20 samples; time per product" in shown.stdout
+    assert "one network timed, × 2" in shown.stdout
+    assert "in float32" in shown.stdout
+    assert "depth: the device" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert Record.read(tmp_path / "new" / "bench.json").timings[0].benchmark == "products"
+    assert (tmp_path / "new" / "figure.svg").exists()
     wrong = cli("bench", "landscap")
     assert wrong.exit_code == 2
     assert "Did you mean landscape?" in wrong.stderr
@@ -231,6 +255,22 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
     with Bars() as bars:
         bars.stage(COUNT, 6, 4)
         bars.progress("seed 4", 0.5, "half way")
+    assert capsys.readouterr().err == ""
+
+
+def test_memory_is_said_before_trials_run_if_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    networks = networks_call(Training(images=60), "digits", "residual", [Member(0, 1.0), Member(1, 1.0)])
+    assert networks.trial.memory is not None
+    size = in_words(networks.trial.memory(networks.settings, "cpu"))
+    for asked, lines in ((False, 0), (True, 1)):
+        with Bars(say_memory=asked) as bars:
+            bars.starting([networks], "cpu")
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == lines
+    assert said[0].startswith(f"Memory: at most about {size} of ")
+    assert said[0].endswith(" per trial on cpu (digits, residual, 2 networks).")
+    with Bars(say_memory=True) as bars:
+        bars.starting([draw_trial.of(DrawSettings(1))], "cpu")  # says nothing of its memory
     assert capsys.readouterr().err == ""
 
 

@@ -59,7 +59,7 @@ def run(
 
     for study in chosen:
         try:
-            with Bars() as watcher:
+            with Bars(say_memory=scale == "paper") as watcher:
                 options = Options(device=device, executor=executor, deadline=limit, watcher=watcher)
                 fitting = _fitting(overrides, study, many)
                 result = run_study(study, place, scale=scale, overrides=fitting, options=options)

@@ -121,7 +121,12 @@ class Measured:
         return self.networks.data
 
 
-@trial("orhan2018/train-and-measure", version=1)
+def memory(settings: Measured, device: str) -> int:
+    """About how many bytes training takes on a device; measuring takes what is free, in parts."""
+    return earlier.memory(settings.networks, device)
+
+
+@trial("orhan2018/train-and-measure", version=1, memory=memory)
 def train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
     """Train, then measure the networks as they were at the epochs asked for."""
     try:

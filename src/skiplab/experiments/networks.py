@@ -130,7 +130,19 @@ MODELS = {
 }
 
 
-@trial("orhan2017/train-networks", version=1)
+def memory(settings: Networks, device: str) -> int:
+    """About how many bytes training the members takes on a device."""
+    from skiplab import data
+    from skiplab.experiments.building import build, components
+    from skiplab.training.memory import training_bytes
+
+    common = settings.training
+    samples = data.outline(settings.data, images=common.images, components=components(settings))
+    network = build(settings, samples, settings.seeds[0], settings.gains[0])
+    return training_bytes(network, samples, len(settings.seeds), common.batch_size, device)
+
+
+@trial("orhan2017/train-networks", version=1, memory=memory)
 def train(settings: Networks, bench: Bench) -> pd.DataFrame:
     """Train the members and record accuracy each epoch and gradient norms at the epochs asked for."""
     trained = train_members(settings, bench)

@@ -20,6 +20,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.randomness import torch_generator
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.checkpoints import Checkpoints
+from skiplab.training.memory import members_at_once
 from skiplab.training.optimisers import Adam, Optimiser
 from skiplab.training.regularisers import Penalty
 from skiplab.training.schedules import Constant, Schedule
@@ -94,8 +95,9 @@ def train(
         f"{plan.rate} was given as rate; give one number, or one for each of {size} members.",
     )
     rate = torch.tensor(plan.rate, dtype=torch.float64, device=ensemble.device).expand(size)
+    at_once = members_at_once(ensemble, data, plan.batch_size, plan.criterion)
     how = (plan.optimiser, plan.criterion, plan.penalties, plan.augmentation, plan.mixed, plan.fused)
-    step = Step(ensemble, data, *how)
+    step = Step(ensemble, data, *how, at_once=at_once)
     metrics = torch.full((2, plan.epochs, size), torch.nan, dtype=torch.float64, device=ensemble.device)
     rows: Rows = []
     start = 0
@@ -123,7 +125,7 @@ def train(
         torch.compiler.reset()
         # Not by the steps that are left: a resumed run must compute as the uninterrupted one, bit for bit.
         if steps * plan.epochs * size >= COMPILE_FROM:
-            ensemble.compile()
+            step.compile()
     number = start * steps
     for epoch in range(start, plan.epochs):
         step.rate.copy_(rate * plan.schedule.factor(epoch, metrics[1, :epoch]))

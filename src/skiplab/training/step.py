@@ -14,6 +14,7 @@ from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
 from skiplab.ensembles.fused import fused_passes
 from skiplab.training.augmentation import CropAndFlip
+from skiplab.training.memory import parts_of
 from skiplab.training.optimisers import Optimiser
 from skiplab.training.regularisers import Penalty
 
@@ -26,8 +27,9 @@ WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph ask
 class Step:
     """Gather a batch a member, differentiate, penalise, update; count losses and hits on the device.
 
-    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. The attribute ``fused``
-    holds the Triton kernels of fully connected networks, or None where torch's own operations compute.
+    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. ``at_once`` members
+    are differentiated together (default: all), and these parts of the ensemble one after the other. The attribute
+    ``fused`` holds the Triton kernels of fully connected networks, or None where torch's own operations compute.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class Step:
         augmentation: CropAndFlip | None,
         mixed: bool = False,
         fused: bool | None = None,
+        at_once: int | None = None,
     ) -> None:
         size, device = ensemble.size, ensemble.device
         self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
@@ -55,9 +58,16 @@ class Step:
         require(
             able or not fused, "fused passes need cross-entropy without augmentation; leave out fused=True."
         )
-        wanted = fused if able else False
+        # The kernels take all members at once.
+        wanted = fused if able and (at_once or size) >= size else False
         self.fused = fused_passes(ensemble, data.inputs, data.labels, mixed=mixed, wanted=wanted)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self.parts = parts_of(ensemble, at_once or size)
+
+    def compile(self) -> None:
+        """Fuse the passes of every part, as ``Ensemble.compile`` does."""
+        for _, part in self.parts:
+            part.compile()
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -84,9 +94,9 @@ class Step:
             self._fused_step(self.fused, indices)
             return
         rows = self.ensemble.rows
-        inputs = self._gather(indices)
         labels = self.data.labels[indices]
-        losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion, mixed=self.mixed)
+        each = [self._gradients(members, part, indices, labels) for members, part in self.parts]
+        losses, outputs, gradient = each[0] if len(each) == 1 else map(torch.cat, zip(*each, strict=True))
         for penalty in self.penalties:
             penalty.add_gradient_(rows, gradient)
         # The norm is finite only if the gradient is; its overflow (float32: above 1.8e19) counts as divergence
@@ -109,11 +119,17 @@ class Step:
         passes.tally(kept, self.alive, self.loss_sum, self.hits, changed=changed)
         self.optimiser.step(rows, gradient, self.state, self.rate, self.alive, passes)
 
-    def _gather(self, indices: Tensor) -> Tensor:
+    def _gather(self, indices: Tensor, draws: Tensor) -> Tensor:
         if self.augmentation is not None:
-            return self.augmentation.batch(self.data.inputs, indices, self.draws)
+            return self.augmentation.batch(self.data.inputs, indices, draws)
         samples = self.data.inputs.index_select(0, indices.reshape(-1))
         return samples.view(*indices.shape, *samples.shape[1:])
+
+    def _gradients(
+        self, members: slice, part: Ensemble, indices: Tensor, labels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        inputs = self._gather(indices[members], self.draws[:, members])
+        return part.gradients(inputs, labels[members], self.criterion, mixed=self.mixed)
 
     def _capture(self, static: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """Record the step as a graph; warm-up steps change state, so it is put back afterwards."""
