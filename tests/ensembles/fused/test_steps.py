@@ -150,5 +150,5 @@ def test_what_cannot_be_fused_is_refused_where_it_is_asked_for() -> None:
     with pytest.raises(Refused, match="need cross-entropy without augmentation"):
         run(stack(), augmentation=CropAndFlip(1))
     images = TensorSet(torch.ones(3, 4, 5), torch.zeros(3, dtype=torch.int64), 3, "ones", "ones")
-    with pytest.raises(Refused, match="need samples in rows"):
+    with pytest.raises(Refused, match="takes 20 features in the last axis"):
         train(stack(), images, Plan(1, 3, SEEDS, fused=True))
