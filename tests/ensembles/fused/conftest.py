@@ -22,7 +22,7 @@ if INTERPRETED:
     import triton.language as tl
     import triton.runtime.interpreter as interpreter
 
-    import skiplab.ensembles.fused.kernels  # noqa: F401
+    import skiplab.ensembles.fused.passes  # noqa: F401
 
     del os.environ["TRITON_INTERPRET"]
 

@@ -18,7 +18,7 @@ import triton
 from torch import Tensor
 
 from skiplab.ensembles.ensemble import Ensemble
-from skiplab.ensembles.fused import kernels
+from skiplab.ensembles.fused import kernels, update_kernels
 from skiplab.ensembles.fused.arithmetic import Arithmetic
 from skiplab.ensembles.fused.shape import Shape, padded, skip_matrices
 from skiplab.ensembles.fused.tiles import Tiles
@@ -82,7 +82,7 @@ class Passes:
 
     @contextlib.contextmanager
     def compiling(self) -> Iterator[None]:
-        """Compile kernels, several at a time, instead of launching them: in turn they take three times as long."""
+        """Compile kernels side by side instead of launching them, so that the first step waits for the slowest only."""
         self._only_compiles = True
         try:
             with ThreadPoolExecutor(KERNELS) as pool, triton.AsyncCompileMode(pool):
@@ -119,7 +119,7 @@ class Passes:
         if changed:
             squares = self.gradient[:, : self.first_bias].square().sum(1, keepdim=True)
         self._launch(
-            kernels.tally,
+            update_kernels.tally,
             (self.ensemble.size,),
             *(kept.losses, kept.hits, squares, self.gradient[:, self.first_bias :], alive, loss_sum, hit_sum),
             *(self.gradient.shape[1], kept.losses.shape[1], squares.shape[1], self.shape.biases),
@@ -133,7 +133,7 @@ class Passes:
         rows = self.ensemble.rows
         size, row = rows.shape
         self._launch(
-            kernels.adam,
+            update_kernels.adam,
             (-(-row // self.tiles.adam), size),
             *(rows, self.gradient, state["first"], state["second"], self.weights),
             *(rate, state["steps"], alive, self.weights.stride(0), row),
@@ -230,7 +230,7 @@ class Passes:
         pieces = squares.shape[1]
         table, layers, slopes = (parts.stride(0) for parts in (self.table, kept.deltas, kept.slopes))
         self._launch(
-            kernels.weight_gradients,
+            update_kernels.weight_gradients,
             (members, self.first_pieces),
             *(kept.deltas, self.table, index, gradient, squares),
             *(layers, table, member, 0, 0, 0, shape.inputs, row, shape.inputs, pieces, batch, 1),
@@ -239,7 +239,7 @@ class Passes:
         start, piece = shape.width * shape.inputs, self.first_pieces
         if inner:
             self._launch(
-                kernels.weight_gradients,
+                update_kernels.weight_gradients,
                 (members * inner, 1),
                 *(kept.deltas[:, :, 1:], kept.activities, index, gradient[:, start:], squares[:, piece:]),
                 *(layers, layers, member, layer, member, layer, wide, row, shape.width, pieces, batch, inner),
@@ -247,7 +247,7 @@ class Passes:
             )
         start, piece = start + inner * shape.width**2, piece + inner
         self._launch(
-            kernels.weight_gradients,
+            update_kernels.weight_gradients,
             (members, 1),
             *(kept.slopes, kept.activities[:, :, inner:], index, gradient[:, start:], squares[:, piece:]),
             *(slopes, layers, batch * shape.soft, 0, member, 0, wide, row, shape.width, pieces, batch, 1),
