@@ -59,6 +59,20 @@ def multiplied(x, matrix, rest, y, PARTS: tl.constexpr):
 
 
 @triton.jit
+def packed(active, ROWS: tl.constexpr, WIDE: tl.constexpr):
+    """Which units are active, as bits: bit b of number k is unit 8 b + k, so that threads pack what they hold."""
+    bits = tl.reshape(active.to(tl.int32), (ROWS, WIDE // 8, 8))
+    return tl.sum(bits << tl.arange(0, WIDE // 8)[None, :, None], 1).to(tl.int16)
+
+
+@triton.jit
+def unpacked(numbers, ROWS: tl.constexpr, WIDE: tl.constexpr):
+    """Which units are active, from their bits."""
+    bits = (numbers.to(tl.int32)[:, None, :] >> tl.arange(0, WIDE // 8)[None, :, None]) & 1
+    return tl.reshape(bits, (ROWS, WIDE)) != 0
+
+
+@triton.jit
 def carried(x, matrix, rest, y, valid, kind: tl.constexpr, scale: tl.constexpr, PARTS: tl.constexpr):
     """Add a skip's product to y: x, x Qᵀ or the path skip, as ``kind`` says; ``matrix`` and ``rest`` hold Qᵀ."""
     if kind == IDENTITY:
@@ -81,7 +95,7 @@ def forward(
     near,  # (E, layers - 1, WIDE, WIDE)
     far,  # (E, layers - 1, WIDE, WIDE)
     activities,  # (members at once, layers, count, WIDE)
-    masks,  # the same as bytes: which units were active
+    masks,  # (members at once, layers, count, 8), which units were active, as bits
     slopes,  # (members at once, count, SOFT), derivatives by the outputs
     losses,  # (E, blocks)
     hits,  # (E, blocks)
@@ -123,7 +137,7 @@ def forward(
     weights += member * row
     bias = rows + member * row + biases
     activities += place * layers * count * WIDE
-    masks += place * layers * count * WIDE
+    masks += place * layers * count * 8
     tile = r[:, None] * WIDE + w[None, :]
     # The first layer, x_1 = f(W_0 x_0 + b_1), on samples read where they lie.
     sample = tl.load(index + member * count + r, mask=inside, other=0)
@@ -146,7 +160,8 @@ def forward(
     # Not a maximum, which would turn NaN into 0 and hide that a member diverged.
     x = tl.where(z < 0, 0.0, z)
     keep(activities + tile, layer_plane, x, inside[:, None], PARTS)
-    tl.store(masks + tile, (z > 0).to(tl.int8), mask=inside[:, None])
+    eight = r[:, None] * 8 + tl.arange(0, 8)[None, :]
+    tl.store(masks + eight, packed(z > 0, ROWS, WIDE), mask=inside[:, None])
     # Hidden layers, x_{l+1} = f(W_l x_l + b_{l+1}) + Q_l x_l + bracket / (l − 1).
     weights += WIDTH * inputs
     square = w[None, :] * WIDTH + w[:, None]
@@ -174,7 +189,7 @@ def forward(
             bracket = carried(x, matrix, rest, bracket, valid, FAR, SCALE, PARTS)
         x = y
         keep(activities + layer * count * WIDE + tile, layer_plane, x, inside[:, None], PARTS)
-        tl.store(masks + layer * count * WIDE + tile, (z > 0).to(tl.int8), mask=inside[:, None])
+        tl.store(masks + layer * count * 8 + eight, packed(z > 0, ROWS, WIDE), mask=inside[:, None])
     # The output and its cross-entropy.
     weights += (layers - 1) * WIDTH * WIDTH
     c = tl.arange(0, SOFT)
@@ -207,7 +222,6 @@ def backward(
     masks,
     slopes,
     deltas,  # (members at once, layers, count, WIDE), derivatives by the pre-activations
-    partials,  # (E, blocks, biases of one member), their sums over a program's rows
     weight_plane,
     near_plane,
     far_plane,
@@ -230,23 +244,21 @@ def backward(
     ROWS: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    """From the derivative by the outputs to those by all pre-activations, and sums of them for the biases."""
+    """From the derivatives by the outputs to those by all pre-activations."""
     place = (tl.program_id(0) // blocks).to(tl.int64)
     block = tl.program_id(0) % blocks
     member = place + first
-    high: tl.constexpr = partials.dtype.element_ty
+    high: tl.constexpr = tl.float64 if weights.dtype.element_ty == tl.float64 else tl.float32
     r = block * ROWS + tl.arange(0, ROWS)
     w = tl.arange(0, WIDE)
     c = tl.arange(0, SOFT)
     inside, valid, real = r < count, w < WIDTH, c < CLASSES
     weights += member * row + WIDTH * inputs
-    partials += (member * blocks + block) * (layers * WIDTH + CLASSES)
     slopes += place * count * SOFT
     slopes += r[:, None] * SOFT + c[None, :]
     slope = read(slopes, inside[:, None], True).to(high)
     if PARTS == 2:
         slope += read(slopes + slope_plane, inside[:, None], True).to(high)
-    tl.store(partials + layers * WIDTH + c, tl.sum(slope, 0), mask=real)
     output = weights + (layers - 1) * WIDTH * WIDTH + c[:, None] * WIDTH + w[None, :]
     last = read(output, real[:, None] & valid[None, :], True)
     last_rest = second(output, weight_plane, real[:, None] & valid[None, :], last, True, PARTS)
@@ -257,15 +269,15 @@ def backward(
     near += member * (layers - 1) * WIDE * WIDE
     far += member * (layers - 1) * WIDE * WIDE
     bracket = tl.zeros((ROWS, WIDE), high)
-    masks += place * layers * count * WIDE
+    masks += place * layers * count * 8
     deltas += place * layers * count * WIDE
     tile = r[:, None] * WIDE + w[None, :]
+    eight = r[:, None] * 8 + tl.arange(0, 8)[None, :]
     for back in tl.range(1, layers, num_stages=STAGES):
         layer = layers - back
-        active = tl.load(masks + layer * count * WIDE + tile, mask=inside[:, None], other=0)
-        delta = tl.where(active != 0, g, 0.0)
+        active = tl.load(masks + layer * count * 8 + eight, mask=inside[:, None], other=0)
+        delta = tl.where(unpacked(active, ROWS, WIDE), g, 0.0)
         keep(deltas + layer * count * WIDE + tile, layer_plane, delta, inside[:, None], PARTS)
-        tl.store(partials + layer * WIDTH + w, tl.sum(delta, 0), mask=valid)
         here = weights + (layer - 1) * WIDTH * WIDTH + square
         matrix = read(here, both, WIDTH != WIDE)
         rest = second(here, weight_plane, both, matrix, WIDTH != WIDE, PARTS)
@@ -281,7 +293,6 @@ def backward(
             h = carried(bracket, matrix, rest, h, valid, FAR, SCALE, PARTS)
             bracket += g / tl.maximum(layer - 1, 1).to(high)
         g = h
-    active = tl.load(masks + tile, mask=inside[:, None], other=0)
-    delta = tl.where(active != 0, g, 0.0)
+    active = tl.load(masks + eight, mask=inside[:, None], other=0)
+    delta = tl.where(unpacked(active, ROWS, WIDE), g, 0.0)
     keep(deltas + tile, layer_plane, delta, inside[:, None], PARTS)
-    tl.store(partials + w, tl.sum(delta, 0), mask=valid)

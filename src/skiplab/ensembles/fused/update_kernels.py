@@ -17,6 +17,7 @@ def weight_gradients(
     sources,  # (members, layers, count, …), or the table with GATHER
     index,  # (members, count)
     gradient,  # (members, row), from the first matrix on
+    biases,  # (members, row), from the first bias on
     squares,  # (members, pieces), from the first piece on: sums of squares of what each program writes
     delta_plane,
     source_plane,
@@ -38,7 +39,7 @@ def weight_gradients(
     PARTS: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    """δᵀ x, summed over a batch, of one matrix (HEIGHT, columns) per member and layer, put where it belongs."""
+    """δᵀ x and δ, summed over a batch: of one matrix (HEIGHT, columns) and its biases per member and layer."""
     member = (tl.program_id(0) // layers).to(tl.int64)
     layer = tl.program_id(0) % layers
     high: tl.constexpr = gradient.dtype.element_ty
@@ -48,6 +49,9 @@ def weight_gradients(
     deltas += member * delta_member + layer * delta_layer
     sources += member * source_member + layer * source_layer
     total = tl.zeros((TALL, WIDE), high)
+    # Sums as a product with ones: tensor cores take next to no time for it, sums across threads much.
+    ones = tl.full((DEEP, 16), 1.0, deltas.dtype.element_ty)
+    sums = tl.zeros((TALL, 16), high)
     for start in tl.range(0, count, DEEP, num_stages=STAGES):
         k = start + tl.arange(0, DEEP)
         inside = k < count
@@ -62,10 +66,16 @@ def weight_gradients(
             source_rest = second(here, source_plane, both, source, True, PARTS)
             total = tl.dot(delta_rest, source, total)
             total = tl.dot(delta, source_rest, total)
+            sums = tl.dot(delta_rest, ones, sums)
         total = tl.dot(delta, source, total, input_precision="ieee")
+        sums = tl.dot(delta, ones, sums, input_precision="ieee")
     # Before the gradient is stored, which changes how registers hold it.
     piece = layer * tl.num_programs(1) + tl.program_id(1)
     tl.store(squares + member * pieces + piece, tl.sum(tl.sum(total * total, 1), 0))
+    first = (tl.arange(0, 16) == 0)[None, :]
+    at = biases + member * row + layer * HEIGHT + n
+    written = n < tl.where(tl.program_id(1) == 0, HEIGHT, 0)  # once, whatever the number of columns
+    tl.store(at, tl.sum(tl.where(first, sums, 0.0), 1), mask=written)
     gradient += member * row + layer * HEIGHT * columns
     at = n[:, None] * columns + m[None, :]
     tl.store(gradient + at, total, mask=(n < HEIGHT)[:, None] & valid[None, :])
