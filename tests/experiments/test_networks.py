@@ -102,6 +102,16 @@ def test_a_network_has_one_name_whatever_shares_its_trial() -> None:
     assert len(names) == 9
 
 
+def test_mixed_precision_is_another_trial_of_other_networks() -> None:
+    call = networks.call(Training(), "cifar10", "plain", [Member(1, 0.3)])
+    mixed = networks.call(Training(mixed=True), "cifar10", "plain", [Member(1, 0.3)])
+    assert call.key(str) != mixed.key(str)
+    assert networks.network_id(call.settings, 0) != networks.network_id(mixed.settings, 0)
+    # As it was in the tables published before there was mixed precision.
+    assert networks.network_id(call.settings, 0) == "4761879a71ca"
+    assert GainSettings(mixed=True).search.mixed
+
+
 def test_free_models_carry_no_bias_settings() -> None:
     call = networks.call(TINY, "digits", "plain", [Member(0, 1.0, 0.5, 0.1)])
     assert (call.settings.sigmas, call.settings.strengths) == ((), ())

@@ -1,4 +1,4 @@
-"""Triton kernels of the passes through fully connected ensembles: forward, backward and weight gradients.
+"""Triton kernels of the passes through fully connected ensembles, forward and backward.
 
 A program of the passes takes some rows of one member's batch from the first layer to the last and keeps the residual
 stream in registers; members share nothing, so one that diverges leaves the others alone. Every sum has one order,
@@ -59,6 +59,20 @@ def multiplied(x, matrix, rest, y, PARTS: tl.constexpr):
 
 
 @triton.jit
+def packed(active, ROWS: tl.constexpr, WIDE: tl.constexpr):
+    """Which units are active, as bits: bit b of number k is unit 8 b + k, so that threads pack what they hold."""
+    bits = tl.reshape(active.to(tl.int32), (ROWS, WIDE // 8, 8))
+    return tl.sum(bits << tl.arange(0, WIDE // 8)[None, :, None], 1).to(tl.int16)
+
+
+@triton.jit
+def unpacked(numbers, ROWS: tl.constexpr, WIDE: tl.constexpr):
+    """Which units are active, from their bits."""
+    bits = (numbers.to(tl.int32)[:, None, :] >> tl.arange(0, WIDE // 8)[None, :, None]) & 1
+    return tl.reshape(bits, (ROWS, WIDE)) != 0
+
+
+@triton.jit
 def carried(x, matrix, rest, y, valid, kind: tl.constexpr, scale: tl.constexpr, PARTS: tl.constexpr):
     """Add a skip's product to y: x, x Qᵀ or the path skip, as ``kind`` says; ``matrix`` and ``rest`` hold Qᵀ."""
     if kind == IDENTITY:
@@ -81,7 +95,7 @@ def forward(
     near,  # (E, layers - 1, WIDE, WIDE)
     far,  # (E, layers - 1, WIDE, WIDE)
     activities,  # (members at once, layers, count, WIDE)
-    masks,  # the same as bytes: which units were active
+    masks,  # (members at once, layers, count, 8), which units were active, as bits
     slopes,  # (members at once, count, SOFT), derivatives by the outputs
     losses,  # (E, blocks)
     hits,  # (E, blocks)
@@ -89,7 +103,7 @@ def forward(
     weight_plane,
     near_plane,
     far_plane,
-    layer_plane,  # of activities and masks
+    layer_plane,  # of activities, as of deltas
     slope_plane,
     row,
     inputs,
@@ -123,7 +137,7 @@ def forward(
     weights += member * row
     bias = rows + member * row + biases
     activities += place * layers * count * WIDE
-    masks += place * layers * count * WIDE
+    masks += place * layers * count * 8
     tile = r[:, None] * WIDE + w[None, :]
     # The first layer, x_1 = f(W_0 x_0 + b_1), on samples read where they lie.
     sample = tl.load(index + member * count + r, mask=inside, other=0)
@@ -146,7 +160,8 @@ def forward(
     # Not a maximum, which would turn NaN into 0 and hide that a member diverged.
     x = tl.where(z < 0, 0.0, z)
     keep(activities + tile, layer_plane, x, inside[:, None], PARTS)
-    tl.store(masks + tile, (z > 0).to(tl.int8), mask=inside[:, None])
+    eight = r[:, None] * 8 + tl.arange(0, 8)[None, :]
+    tl.store(masks + eight, packed(z > 0, ROWS, WIDE), mask=inside[:, None])
     # Hidden layers, x_{l+1} = f(W_l x_l + b_{l+1}) + Q_l x_l + bracket / (l − 1).
     weights += WIDTH * inputs
     square = w[None, :] * WIDTH + w[:, None]
@@ -174,7 +189,7 @@ def forward(
             bracket = carried(x, matrix, rest, bracket, valid, FAR, SCALE, PARTS)
         x = y
         keep(activities + layer * count * WIDE + tile, layer_plane, x, inside[:, None], PARTS)
-        tl.store(masks + layer * count * WIDE + tile, (z > 0).to(tl.int8), mask=inside[:, None])
+        tl.store(masks + layer * count * 8 + eight, packed(z > 0, ROWS, WIDE), mask=inside[:, None])
     # The output and its cross-entropy.
     weights += (layers - 1) * WIDTH * WIDTH
     c = tl.arange(0, SOFT)
@@ -207,7 +222,6 @@ def backward(
     masks,
     slopes,
     deltas,  # (members at once, layers, count, WIDE), derivatives by the pre-activations
-    partials,  # (E, blocks, biases of one member), their sums over a program's rows
     weight_plane,
     near_plane,
     far_plane,
@@ -230,23 +244,21 @@ def backward(
     ROWS: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    """From the derivative by the outputs to those by all pre-activations, and sums of them for the biases."""
+    """From the derivatives by the outputs to those by all pre-activations."""
     place = (tl.program_id(0) // blocks).to(tl.int64)
     block = tl.program_id(0) % blocks
     member = place + first
-    high: tl.constexpr = partials.dtype.element_ty
+    high: tl.constexpr = tl.float64 if weights.dtype.element_ty == tl.float64 else tl.float32
     r = block * ROWS + tl.arange(0, ROWS)
     w = tl.arange(0, WIDE)
     c = tl.arange(0, SOFT)
     inside, valid, real = r < count, w < WIDTH, c < CLASSES
     weights += member * row + WIDTH * inputs
-    partials += (member * blocks + block) * (layers * WIDTH + CLASSES)
     slopes += place * count * SOFT
     slopes += r[:, None] * SOFT + c[None, :]
     slope = read(slopes, inside[:, None], True).to(high)
     if PARTS == 2:
         slope += read(slopes + slope_plane, inside[:, None], True).to(high)
-    tl.store(partials + layers * WIDTH + c, tl.sum(slope, 0), mask=real)
     output = weights + (layers - 1) * WIDTH * WIDTH + c[:, None] * WIDTH + w[None, :]
     last = read(output, real[:, None] & valid[None, :], True)
     last_rest = second(output, weight_plane, real[:, None] & valid[None, :], last, True, PARTS)
@@ -257,15 +269,15 @@ def backward(
     near += member * (layers - 1) * WIDE * WIDE
     far += member * (layers - 1) * WIDE * WIDE
     bracket = tl.zeros((ROWS, WIDE), high)
-    masks += place * layers * count * WIDE
+    masks += place * layers * count * 8
     deltas += place * layers * count * WIDE
     tile = r[:, None] * WIDE + w[None, :]
+    eight = r[:, None] * 8 + tl.arange(0, 8)[None, :]
     for back in tl.range(1, layers, num_stages=STAGES):
         layer = layers - back
-        active = tl.load(masks + layer * count * WIDE + tile, mask=inside[:, None], other=0)
-        delta = tl.where(active != 0, g, 0.0)
+        active = tl.load(masks + layer * count * 8 + eight, mask=inside[:, None], other=0)
+        delta = tl.where(unpacked(active, ROWS, WIDE), g, 0.0)
         keep(deltas + layer * count * WIDE + tile, layer_plane, delta, inside[:, None], PARTS)
-        tl.store(partials + layer * WIDTH + w, tl.sum(delta, 0), mask=valid)
         here = weights + (layer - 1) * WIDTH * WIDTH + square
         matrix = read(here, both, WIDTH != WIDE)
         rest = second(here, weight_plane, both, matrix, WIDTH != WIDE, PARTS)
@@ -281,151 +293,6 @@ def backward(
             h = carried(bracket, matrix, rest, h, valid, FAR, SCALE, PARTS)
             bracket += g / tl.maximum(layer - 1, 1).to(high)
         g = h
-    active = tl.load(masks + tile, mask=inside[:, None], other=0)
-    delta = tl.where(active != 0, g, 0.0)
+    active = tl.load(masks + eight, mask=inside[:, None], other=0)
+    delta = tl.where(unpacked(active, ROWS, WIDE), g, 0.0)
     keep(deltas + tile, layer_plane, delta, inside[:, None], PARTS)
-    tl.store(partials + w, tl.sum(delta, 0), mask=valid)
-
-
-@triton.jit(do_not_specialize=["count", "layers"])
-def weight_gradients(
-    deltas,  # (members, layers, count, TALL)
-    sources,  # (members, layers, count, …), or the table with GATHER
-    index,  # (members, count)
-    gradient,  # (members, row), from the first matrix on
-    squares,  # (members, pieces), from the first piece on: sums of squares of what each program writes
-    delta_plane,
-    source_plane,
-    delta_member,
-    delta_layer,
-    source_member,
-    source_layer,
-    source_row,
-    row,
-    columns,
-    pieces,
-    count,
-    layers,
-    HEIGHT: tl.constexpr,
-    TALL: tl.constexpr,
-    WIDE: tl.constexpr,
-    DEEP: tl.constexpr,
-    GATHER: tl.constexpr,
-    PARTS: tl.constexpr,
-    STAGES: tl.constexpr,
-):
-    """δᵀ x, summed over a batch, of one matrix (HEIGHT, columns) per member and layer, put where it belongs."""
-    member = (tl.program_id(0) // layers).to(tl.int64)
-    layer = tl.program_id(0) % layers
-    high: tl.constexpr = gradient.dtype.element_ty
-    n = tl.arange(0, TALL)
-    m = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
-    valid = m < columns
-    deltas += member * delta_member + layer * delta_layer
-    sources += member * source_member + layer * source_layer
-    total = tl.zeros((TALL, WIDE), high)
-    for start in tl.range(0, count, DEEP, num_stages=STAGES):
-        k = start + tl.arange(0, DEEP)
-        inside = k < count
-        here = deltas + k[None, :] * TALL + n[:, None]
-        delta = read(here, inside[None, :], True)
-        delta_rest = second(here, delta_plane, inside[None, :], delta, True, PARTS)
-        sample = tl.load(index + member * count + k, mask=inside, other=0) if GATHER else k
-        here = sources + sample[:, None] * source_row + m[None, :]
-        both = inside[:, None] & valid[None, :]
-        source = read(here, both, True)
-        if PARTS == 2:
-            source_rest = second(here, source_plane, both, source, True, PARTS)
-            total = tl.dot(delta_rest, source, total)
-            total = tl.dot(delta, source_rest, total)
-        total = tl.dot(delta, source, total, input_precision="ieee")
-    # Before the gradient is stored, which changes how registers hold it.
-    piece = layer * tl.num_programs(1) + tl.program_id(1)
-    tl.store(squares + member * pieces + piece, tl.sum(tl.sum(total * total, 1), 0))
-    gradient += member * row + layer * HEIGHT * columns
-    at = n[:, None] * columns + m[None, :]
-    tl.store(gradient + at, total, mask=(n < HEIGHT)[:, None] & valid[None, :])
-
-
-@triton.jit
-def summed(pointer, count, BLOCK: tl.constexpr, SQUARE: tl.constexpr):
-    """The sum of so many numbers, or of their squares, in one order."""
-    at = tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK,), pointer.dtype.element_ty)
-    for start in range(0, count, BLOCK):
-        each = tl.load(pointer + start + at, mask=start + at < count, other=0)
-        total += each * each if SQUARE else each
-    return tl.sum(total, 0)
-
-
-@triton.jit(do_not_specialize=["blocks", "pieces", "biases"])
-def tally(
-    losses,  # (E, blocks)
-    hits,  # (E, blocks)
-    squares,  # (E, pieces)
-    gradient,  # (E, row), from the first bias on
-    alive,  # (E,)
-    loss_sum,  # (E,)
-    hit_sum,  # (E,)
-    row,
-    blocks,
-    pieces,
-    biases,
-    BLOCK: tl.constexpr,
-):
-    """Add up one member's losses and right answers; it stays alive if the loss and the gradient's norm are finite."""
-    member = tl.program_id(0).to(tl.int64)
-    loss = summed(losses + member * blocks, blocks, BLOCK, False)
-    square = summed(squares + member * pieces, pieces, BLOCK, False)
-    square += summed(gradient + member * row, biases, BLOCK, True)
-    # Comparisons with NaN are false.
-    finite = (tl.abs(loss) < float("inf")) & (square < float("inf"))
-    tl.store(alive + member, (tl.load(alive + member) != 0) & finite)
-    tl.store(loss_sum + member, tl.load(loss_sum + member) + loss.to(tl.float64))
-    hit = summed(hits + member * blocks, blocks, BLOCK, False)
-    tl.store(hit_sum + member, tl.load(hit_sum + member) + hit.to(tl.int64))
-
-
-@triton.jit
-def adam(
-    rows,
-    gradient,
-    first,
-    second,
-    copy,  # the weights as products take them
-    rates,  # (E,), learning rates
-    steps,  # (1,), how many there were with this one
-    alive,  # (E,)
-    copy_plane,
-    row,
-    BETA1: tl.constexpr,
-    BETA2: tl.constexpr,
-    LOG1: tl.constexpr,  # log β₁
-    LOG2: tl.constexpr,  # log β₂
-    EPS: tl.constexpr,
-    PARTS: tl.constexpr,
-    COPY: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """Kingma & Ba (2015), algorithm 1, on one piece of one member's row, which is frozen unless it is alive."""
-    member = tl.program_id(1).to(tl.int64)
-    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    high: tl.constexpr = rows.dtype.element_ty
-    at = member * row + column
-    valid = column < row
-    living = tl.load(alive + member) != 0
-    step = tl.load(steps)
-    scale = tl.where(living, tl.load(rates + member) / (1 - tl.exp(step * LOG1)), 0.0).to(high)
-    correction = tl.sqrt(1 - tl.exp(step * LOG2)).to(high)
-    g = tl.where(living, tl.load(gradient + at, mask=valid, other=0.0), 0.0)
-    m = tl.load(first + at, mask=valid, other=0.0)
-    v = tl.load(second + at, mask=valid, other=0.0)
-    theta = tl.load(rows + at, mask=valid, other=0.0)
-    m += (g - m) * (1 - BETA1)
-    v = v * BETA2 + g * g * (1 - BETA2)
-    theta -= scale * (m / (tl.sqrt(v) / correction + EPS))
-    tl.store(first + at, m, mask=valid)
-    tl.store(second + at, v, mask=valid)
-    tl.store(rows + at, theta, mask=valid)
-    if COPY:
-        keep(copy + at, copy_plane, theta, valid, PARTS)

@@ -1,7 +1,7 @@
 """A training step of fully connected ensembles from a few Triton kernels instead of one per operation.
 
-Traffic is what bounds a step on a GPU: every layer's input and mask are written once and read once, samples are read
-from the table they lie in, and gradients are written where the optimiser reads them.
+Traffic is what bounds a step on a GPU: every layer's input and mask are written once and read once, samples are
+read from the table they lie in, and gradients are written where the optimiser reads them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import triton
 from torch import Tensor
 
 from skiplab.ensembles.ensemble import Ensemble
-from skiplab.ensembles.fused import kernels
+from skiplab.ensembles.fused import kernels, update_kernels
 from skiplab.ensembles.fused.arithmetic import Arithmetic
 from skiplab.ensembles.fused.shape import Shape, padded, skip_matrices
 from skiplab.ensembles.fused.tiles import Tiles
@@ -34,11 +34,10 @@ class Kept:
 
     activities: Tensor  # (parts, members, depth, batch, wide)
     deltas: Tensor
-    masks: Tensor  # (members, depth, batch, wide)
+    masks: Tensor  # (members, depth, batch, 8), sixteen bits each
     slopes: Tensor  # (parts, members, batch, soft)
     losses: Tensor  # (E, blocks)
     hits: Tensor
-    partials: Tensor  # (E, blocks, biases)
 
 
 class Passes:
@@ -82,7 +81,7 @@ class Passes:
 
     @contextlib.contextmanager
     def compiling(self) -> Iterator[None]:
-        """Compile kernels, several at a time, instead of launching them: in turn they take three times as long."""
+        """Compile kernels side by side instead of launching them: the first step waits for the slowest alone."""
         self._only_compiles = True
         try:
             with ThreadPoolExecutor(KERNELS) as pool, triton.AsyncCompileMode(pool):
@@ -107,7 +106,6 @@ class Passes:
             members = min(at_once, self.ensemble.size - first)
             self._sweep(kept, index, first, members)
             self._products(kept, index[first:], first, members)
-        torch.sum(kept.partials, 1, out=self.gradient[:, self.first_bias : self.ensemble.layout.count])
         return kept
 
     def tally(self, kept: Kept, alive: Tensor, loss_sum: Tensor, hit_sum: Tensor, *, changed: bool) -> None:
@@ -119,7 +117,7 @@ class Passes:
         if changed:
             squares = self.gradient[:, : self.first_bias].square().sum(1, keepdim=True)
         self._launch(
-            kernels.tally,
+            update_kernels.tally,
             (self.ensemble.size,),
             *(kept.losses, kept.hits, squares, self.gradient[:, self.first_bias :], alive, loss_sum, hit_sum),
             *(self.gradient.shape[1], kept.losses.shape[1], squares.shape[1], self.shape.biases),
@@ -133,7 +131,7 @@ class Passes:
         rows = self.ensemble.rows
         size, row = rows.shape
         self._launch(
-            kernels.adam,
+            update_kernels.adam,
             (-(-row // self.tiles.adam), size),
             *(rows, self.gradient, state["first"], state["second"], self.weights),
             *(rate, state["steps"], alive, self.weights.stride(0), row),
@@ -163,11 +161,10 @@ class Passes:
             self.kept[batch] = Kept(
                 activities=low.new_empty(parts, *layers),
                 deltas=low.new_empty(parts, *layers),
-                masks=low.new_empty(layers, dtype=torch.int8),
+                masks=low.new_empty(*layers[:-1], 8, dtype=torch.int16),
                 slopes=low.new_empty(parts, layers[0], batch, shape.soft),
                 losses=rows.new_empty(size, blocks),
                 hits=rows.new_empty(size, blocks, dtype=torch.int32),
-                partials=rows.new_empty(size, blocks, shape.biases),
             )
         return self.kept[batch]
 
@@ -207,7 +204,7 @@ class Passes:
         self._launch(
             kernels.backward,
             grid,
-            *(self.weights, self.near, self.far, kept.masks, kept.slopes, kept.deltas, kept.partials),
+            *(self.weights, self.near, self.far, kept.masks, kept.slopes, kept.deltas),
             *planes,
             *(row, shape.inputs, batch, blocks, first, shape.depth),
             STAGES=tiles.back_stages,
@@ -221,6 +218,7 @@ class Passes:
         layer = batch * wide
         member = shape.depth * layer
         gradient, squares = self.gradient[first:], self.squares[first:]
+        biases = gradient[:, self.first_bias :]
         common: dict[str, Any] = {
             "PARTS": self.arithmetic.parts,
             "DEEP": self.tiles.deep,
@@ -230,26 +228,28 @@ class Passes:
         pieces = squares.shape[1]
         table, layers, slopes = (parts.stride(0) for parts in (self.table, kept.deltas, kept.slopes))
         self._launch(
-            kernels.weight_gradients,
+            update_kernels.weight_gradients,
             (members, self.first_pieces),
-            *(kept.deltas, self.table, index, gradient, squares),
+            *(kept.deltas, self.table, index, gradient, biases, squares),
             *(layers, table, member, 0, 0, 0, shape.inputs, row, shape.inputs, pieces, batch, 1),
             **{"HEIGHT": shape.width, "TALL": wide, "WIDE": self.columns, "GATHER": True, **common},
         )
         start, piece = shape.width * shape.inputs, self.first_pieces
         if inner:
             self._launch(
-                kernels.weight_gradients,
+                update_kernels.weight_gradients,
                 (members * inner, 1),
-                *(kept.deltas[:, :, 1:], kept.activities, index, gradient[:, start:], squares[:, piece:]),
+                *(kept.deltas[:, :, 1:], kept.activities, index),
+                *(gradient[:, start:], biases[:, shape.width :], squares[:, piece:]),
                 *(layers, layers, member, layer, member, layer, wide, row, shape.width, pieces, batch, inner),
                 **{"HEIGHT": shape.width, "TALL": wide, "WIDE": wide, "GATHER": False, **common},
             )
         start, piece = start + inner * shape.width**2, piece + inner
         self._launch(
-            kernels.weight_gradients,
+            update_kernels.weight_gradients,
             (members, 1),
-            *(kept.slopes, kept.activities[:, :, inner:], index, gradient[:, start:], squares[:, piece:]),
+            *(kept.slopes, kept.activities[:, :, inner:], index),
+            *(gradient[:, start:], biases[:, shape.depth * shape.width :], squares[:, piece:]),
             *(slopes, layers, batch * shape.soft, 0, member, 0, wide, row, shape.width, pieces, batch, 1),
             **{"HEIGHT": shape.outputs, "TALL": shape.soft, "WIDE": wide, "GATHER": False, **common},
         )
@@ -257,5 +257,5 @@ class Passes:
 
 def bytes_per_member(shape: Shape, batch: int, arithmetic: Arithmetic) -> int:
     """Memory that one member's passes on a batch keep at once, apart from parameters and gradients."""
-    layer, number = shape.depth * shape.wide, arithmetic.itemsize
-    return batch * (layer * (2 * number + 1) + shape.soft * number)
+    number = arithmetic.itemsize
+    return batch * (shape.depth * (shape.wide * 2 * number + 16) + shape.soft * number)
