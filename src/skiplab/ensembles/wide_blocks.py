@@ -2,8 +2,8 @@
 
 A pixel of 16 channels is 32 bytes, and each is read nine times, once for each place in the 3 × 3 window: loads, not
 arithmetic, take the time. A block of 2 × 2 pixels of y sees 4 × 4 pixels of x, so a pixel is read four times, and a
-row of the window is 128 bytes in one piece. The product is then (4 · 16) × (4 · 16) for each of the four rows; 7/16 of
-its weights are zero, for which tensor cores have time.
+row of the window is 128 bytes in one piece. The product is then (4 · 16) × (4 · 16) for each of the four rows; seven
+of sixteen weights are zero, for which tensor cores have time.
 """
 
 # mypy: allow-untyped-defs
