@@ -5,6 +5,7 @@ Without a GPU the kernels are interpreted (tests/conftest.py), which knows float
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ from skiplab.architectures.simplified import SimplifiedPlnNet, SimplifiedResNet
 from skiplab.ensembles import Ensemble, rectified
 from skiplab.randomness import torch_generator
 
-pytest.importorskip("triton", reason="needs Triton (the extra fused)")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"),
+    pytest.mark.usefixtures("interpreted"),
+]
 E, B = 2, 3
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NETWORKS = [SimplifiedPlnNet, SimplifiedResNet]
