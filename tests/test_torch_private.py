@@ -36,6 +36,7 @@ NAMES = {
     "own_modules": "torch.nn.Module()._modules",
     "has_hooks": "torch.nn.Module()._forward_hooks",
     "native": "torch._C",
+    "storage_id": "torch.UntypedStorage()._cdata",
 }
 
 
@@ -56,6 +57,15 @@ def test_every_function_is_listed_and_tested() -> None:
     assert ours == set(NAMES), "name in NAMES what each function of torch_private reaches for"
     tests = {name.removeprefix("test_") for name in globals()}
     assert ours <= tests, f"write a test of {sorted(ours - tests)}"
+
+
+def test_storage_id() -> None:
+    for device in ("cpu", "meta"):
+        whole, other = torch.empty(4, 3, device=device), torch.empty(4, 3, device=device)
+        assert (
+            private.storage_id(whole[1:]) == private.storage_id(whole.detach()) == private.storage_id(whole)
+        )
+        assert private.storage_id(whole) != private.storage_id(other)
 
 
 def test_native() -> None:

@@ -94,3 +94,11 @@ def has_hooks(part: nn.Module) -> bool:
 def native(name: str, *values: Any) -> Any:
     """Call a function of torch's core that has no public name, or raise AttributeError in versions without it."""
     return getattr(torch._C, name)(*values)
+
+
+# Memory ---------------------------------------------------------------------------------------------------
+
+
+def storage_id(tensor: Tensor) -> int:
+    """A number that tensors share if and only if they share memory; a tensor on "meta" has no address to go by."""
+    return tensor.untyped_storage()._cdata

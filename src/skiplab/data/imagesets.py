@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from skiplab.data.digits import CLASSES
 from skiplab.data.identity import fingerprint
 from skiplab.data.reading import decode
-from skiplab.data.registry import SOURCES
+from skiplab.data.registry import classes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,5 +30,4 @@ class ImageSet:
 def load(name: str, split: str = "train") -> ImageSet:
     """Read a split of an image set in file order; digits come as 8×8×1 bytes in a split of ours."""
     images, labels = decode(name, split)
-    classes = SOURCES[name].classes if name in SOURCES else CLASSES
-    return ImageSet(images, labels, classes, name, fingerprint(name))
+    return ImageSet(images, labels, classes(name), name, fingerprint(name))

@@ -189,6 +189,11 @@ def family(name: str) -> str:
     return SOURCES[name].family if name in SOURCES else name
 
 
+def classes(name: str) -> int:
+    """How many classes a set has; the digits, which are no files of ours, have ten."""
+    return SOURCES[known(name)].classes if name in SOURCES else 10
+
+
 def remedy(name: str) -> str:
     """The command that gets a set, e.g. ``skiplab data fetch cifar10``."""
     group = family(name)

@@ -1,7 +1,8 @@
-"""Search gains, then decide: models compared at each initial gain and at their own best ones.
+"""Search gains, then decide: models compared at their own best gains and at common ones.
 
-The initial gain decides who wins (docs/errata.md), so every comparison has a headline row at each model's own best
-gain, chosen on seeds that take no part in the verdict, and further rows at each common gain.
+The initial gain decides who wins (docs/errata.md). So claims about accuracy have their headline at each model's own
+best gain, chosen on seeds that take no part in the verdict. Claims about gradients, spectra and degeneracy have it at
+a common gain, since an absolute threshold at unequal gains measures scale. Every other gain is a further row.
 
     EXPERIMENT = GainExperiment(PLAIN, RESIDUAL)
     Study(…, stages=EXPERIMENT.stages, claims=(Claim("…", "…", compare(RESIDUAL, PLAIN)),))
@@ -9,12 +10,15 @@ gain, chosen on seeds that take no part in the verdict, and further rows at each
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from skiplab.data.registry import classes
 from skiplab.experiments import networks
 from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Claim, Equivalent, Evidence
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
 Quantity = Callable[["pd.DataFrame"], "np.ndarray"]  # rows of one model at one gain → one number per run
 
 ONE_POINT = 0.01  # of accuracy: the smallest difference worth having
+GLOROT = 1.0  # the gain of Glorot's initialisation
+LEARNED = 1.5  # times chance: networks that end below never learn
 # Ours: gradients are flat if their norm changes by less than a factor of ten through the whole network.
 FLAT = math.log(10)
 
@@ -43,11 +49,30 @@ PLAIN, RESIDUAL, HYPER_RESIDUAL = Model("plain"), Model("residual"), Model("hype
 
 
 class Condition(NamedTuple):
-    """Models at certain gains on one data set: its words, whether it is the headline, and each model's rows."""
+    """Models at certain gains on one data set: its words, whether it is the headline, and each model's rows.
+
+    Rows are those of the seeds that all models share, so that run i of every sample is paired.
+    """
 
     words: str
     headline: bool
     rows: list[pd.DataFrame]
+    data: str
+
+    def evidence(
+        self,
+        samples: Sequence[np.ndarray],
+        words: str = "",
+        *,
+        headline: bool | None = None,
+        detail: str = "",
+        paired: bool = True,
+    ) -> Evidence:
+        """What samples, one per model, say in this condition; ``paired`` unless they leave out runs."""
+        headline = self.headline if headline is None else headline
+        return Evidence(
+            words or self.words, samples, headline=headline, detail=detail, paired=paired and len(samples) > 1
+        )
 
 
 @dataclass(frozen=True)
@@ -61,13 +86,37 @@ class Gains:
     decide: str = "decide"
     sparse: bool = False  # whether gains at which not all models have runs are passed over
 
-    def best_gain(self, results: Results, data: str, model: Model) -> float:
-        """The gain with the best mean accuracy of a model on the search seeds."""
+    def means(self, results: Results, data: str, model: Model) -> dict[float, float]:
+        """Mean accuracy of a model on the search seeds, by gain; within a gain σ and λ are at their own best."""
         found = _searched(results.rows(stage=self.search, data=data, skip=model.skip), model.name)
         last = networks.last_accuracy(found)
-        # Within a gain σ and λ are at their own best, as they are in the deciding runs.
-        means = last.groupby(["gain", "sigma", "strength"], as_index=False)["value"].mean()
-        return float(means.loc[means["value"].idxmax(), "gain"])
+        tuned = last.groupby(["gain", "sigma", "strength"])["value"].mean().reset_index()
+        return best_by_gain(tuned)
+
+    def best_gain(self, results: Results, data: str, model: Model) -> float:
+        """The gain with the best mean accuracy of a model on the search seeds."""
+        means = self.means(results, data, model)
+        return max(means, key=lambda gain: means[gain])
+
+    def own_gain(self, results: Results, data: str, model: Model) -> float:
+        """The gain at which a model is compared: of those within a point of its best, the one nearest to Glorot's."""
+        means = self.means(results, data, model)
+        tied = [gain for gain, mean in means.items() if mean > max(means.values()) - ONE_POINT]
+        there = [gain for gain in tied if len(self.at(results, data, model, gain))]
+        return min(there or tied, key=lambda gain: abs(math.log(gain / GLOROT)))
+
+    def common_gain(self, results: Results, data: str, models: Sequence[Model]) -> float:
+        """Glorot's gain if every model learns there, otherwise the gain at which the worst of them learns best."""
+        means = [self.means(results, data, model) for model in models]
+        worst = {
+            gain: min(each[gain] for each in means)
+            for gain in means[0]
+            if all(gain in each for each in means)
+        }
+        there = [gain for gain in worst if all(len(self.at(results, data, model, gain)) for model in models)]
+        if GLOROT in there and worst[GLOROT] >= LEARNED * chance(data):
+            return GLOROT
+        return max(there or worst, key=lambda gain: worst[gain])
 
     def at(self, results: Results, data: str, model: Model, gain: float | None = None) -> pd.DataFrame:
         """Rows of the deciding runs of a model at one gain, or (None) at its best one."""
@@ -75,37 +124,72 @@ class Gains:
         where: dict[str, Any] = {"data": data, "model": model.name, "skip": model.skip, "gain": gain}
         return results.rows(stage=self.decide, **where)
 
-    def conditions(self, results: Results, models: Sequence[Model]) -> Iterator[Condition]:
-        """Yield every condition: on each data set best gains first, then each gain for all models."""
+    def conditions(
+        self, results: Results, models: Sequence[Model], *, common: bool = False
+    ) -> Iterator[Condition]:
+        """Yield every condition on each data set: the headline first, then each gain for all models."""
         for data in results.settings.data:
-            yield from self.conditions_on(results, data, models)
+            yield from self.conditions_on(results, data, models, common=common)
 
-    def conditions_on(self, results: Results, data: str, models: Sequence[Model]) -> Iterator[Condition]:
-        """Yield the conditions on one data set; samples come in the order of the models, whatever their gains."""
-        best = [self.best_gain(results, data, model) for model in models]
-        gains = "/".join(f"{gain:.3g}" for gain in dict.fromkeys(best))
-        rows = [self.at(results, data, model, gain) for model, gain in zip(models, best, strict=True)]
-        yield Condition(f"{data}, best gains ({gains})", True, rows)
-        for gain in results.settings.gains:
+    def conditions_on(
+        self, results: Results, data: str, models: Sequence[Model], *, common: bool = False
+    ) -> Iterator[Condition]:
+        """Yield the conditions on one data set; samples come in the order of the models, whatever their gains.
+
+        The headline is at the models' own best gains, or (``common``) at one gain for all of them.
+        """
+        own = [self.own_gain(results, data, model) for model in models]
+        shared = self.common_gain(results, data, models)
+        rows = [self.at(results, data, model, gain) for model, gain in zip(models, own, strict=True)]
+        in_words = "/".join(f"{gain:.3g}" for gain in dict.fromkeys(own))
+        best = Condition(f"{data}, best gains ({in_words})", not common, shared_seeds(rows), data)
+        yield from () if common else [best]
+        # The headline's gain comes first.
+        gains = sorted(results.settings.gains, key=lambda gain: common and gain != shared)
+        for gain in gains:
             rows = [self.at(results, data, model, gain) for model in models]
             if not self.sparse or all(len(each) for each in rows):
-                yield Condition(f"{data}, gain {gain:.3g}", False, rows)
+                headline = common and gain == shared
+                words = f"{data}, {'common ' if headline else ''}gain {gain:.3g}"
+                yield Condition(words, headline, shared_seeds(rows), data)
+        yield from [best] if common and len(models) > 1 else ()
 
-    def each(self, models: Sequence[Model], quantity: Quantity | None = None) -> Found:
-        """Evidence with one sample per model, in their order, in every condition."""
-        taken = quantity or accuracies
+    def each(
+        self,
+        models: Sequence[Model],
+        quantity: Quantity | None = None,
+        *,
+        common: bool = True,
+        paired: bool = True,
+    ) -> Found:
+        """Evidence with one sample per model, in their order, in every condition.
+
+        Accuracies are compared at best gains, with and without networks that never learn; other quantities at
+        common gains, unless they are not meant to. Not ``paired``: the quantity leaves out runs.
+        """
+        if quantity is None:
+            return self._accuracies(models)
 
         def found(results: Results) -> list[Evidence]:
             return [
-                Evidence(words, [taken(rows) for rows in each], headline=headline)
-                for words, headline, each in self.conditions(results, models)
+                condition.evidence([quantity(rows) for rows in condition.rows], paired=paired)
+                for condition in self.conditions(results, models, common=common)
             ]
 
         return found
 
-    def compare(self, first: Model, second: Model, quantity: Quantity | None = None) -> Found:
-        """Evidence that compares two models in every condition."""
-        return self.each([first, second], quantity)
+    def _accuracies(self, models: Sequence[Model]) -> Found:
+        def found(results: Results) -> Iterator[Evidence]:
+            for condition in self.conditions(results, models):
+                yield from of_accuracies(condition, models)
+
+        return found
+
+    def compare(
+        self, first: Model, second: Model, quantity: Quantity | None = None, **options: bool
+    ) -> Found:
+        """Evidence that compares two models in every condition, with the options of ``each``."""
+        return self.each([first, second], quantity, **options)
 
     def against_strongest(self, model: Model, models: Sequence[Model]) -> Found:
         """Evidence that compares a model with whichever other has the best mean."""
@@ -119,13 +203,62 @@ class Gains:
         others = [other for other in models if other != model]
 
         def found(results: Results) -> Iterator[Evidence]:
-            for words, headline, each in self.conditions(results, [model, *others]):
-                own, *samples = [accuracies(rows) for rows in each]
-                place = pick(range(len(samples)), key=lambda index: samples[index].mean())
-                pair = [own, samples[place]] if pick is max else [samples[place], own]
-                yield Evidence(words, pair, headline=headline, detail=f"against {others[place].name}")
+            for condition in self.conditions(results, [model, *others]):
+                own, *rest = condition.rows
+                place = pick(range(len(rest)), key=lambda index: accuracies(rest[index]).mean())
+                pair = [(model, own), (others[place], rest[place])]
+                named, rows = zip(*(pair if pick is max else reversed(pair)), strict=True)
+                chosen = condition._replace(rows=list(rows))
+                yield from of_accuracies(chosen, named, f"against {others[place].name}")
 
         return found
+
+
+def of_accuracies(condition: Condition, models: Sequence[Model], detail: str = "") -> Iterator[Evidence]:
+    """Accuracies of all networks, and as a further row of those seeds alone with which every model learns."""
+    least = LEARNED * chance(condition.data)
+    samples = [accuracies(rows) for rows in condition.rows]
+    learned = [sample >= least for sample in samples]
+    shares = [
+        f"{model.name} {share_that(~each)}"
+        for model, each in zip(models, learned, strict=True) if not all(each)
+    ]  # fmt: skip
+    if not condition.headline or not shares:
+        yield condition.evidence(samples, detail=detail)
+        return
+    dead = f"never learn: {', '.join(shares)}; the mean is over all networks"
+    yield condition.evidence(samples, detail="; ".join(filter(None, (detail, dead))))
+    alive = functools.reduce(operator.and_, learned)
+    words = f"{condition.words}, those that learn"
+    yield condition.evidence([sample[alive] for sample in samples], words, headline=False)
+
+
+def share_that(which: np.ndarray) -> str:
+    """How many runs do something, with Wilson's 95 % interval."""
+    from skiplab.reproduction.statistics import share_interval
+
+    count, total = int(which.sum()), len(which)
+    low, high = share_interval(count, total)
+    return f"{count} of {total} ({100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def chance(data: str) -> float:
+    """The accuracy of guessing on a data set."""
+    return 1 / classes(data)
+
+
+def best_by_gain(means: pd.DataFrame) -> dict[float, float]:
+    """The best of the mean accuracies at each gain."""
+    best = means.groupby("gain")["value"].max()
+    return dict(zip(best.index.astype(float).tolist(), best.tolist(), strict=True))
+
+
+def shared_seeds(rows: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+    """The rows of the seeds that all tables have."""
+    if not all(len(each) for each in rows):
+        return list(rows)
+    seeds = set.intersection(*(set(each["seed"]) for each in rows))
+    return [each if seeds == set(each["seed"]) else matching(each, seed=seeds) for each in rows]
 
 
 WIDE = Gains()  # networks of the paper's width, the only size of most studies
@@ -133,9 +266,9 @@ compare, each_of = WIDE.compare, WIDE.each
 against_strongest, against_weakest = WIDE.against_strongest, WIDE.against_weakest
 
 
-def of_one(model: Model, quantity: Quantity) -> Found:
-    """Evidence about one model in every condition."""
-    return WIDE.each([model], quantity)
+def of_one(model: Model, quantity: Quantity, **options: bool) -> Found:
+    """Evidence about one model in every condition, with the options of ``each``."""
+    return WIDE.each([model], quantity, **options)
 
 
 def _searched(search: pd.DataFrame, model: str) -> pd.DataFrame:

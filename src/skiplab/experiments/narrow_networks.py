@@ -1,7 +1,6 @@
 """Networks of the paper's depth with few units, whose spectra are exact: named, and compared epoch by epoch.
 
-As everywhere, the headline is at each model's best initial gain, chosen on separate seeds; gains at which all models
-have runs are further rows.
+What spectra say is judged at a common initial gain; other gains at which all models have runs are further rows.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ from skiplab.reproduction.trial import Call
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+
+BEFORE = "before training"
 
 NARROW = Gains("narrow search", "narrow", sparse=True)
 
@@ -112,16 +113,20 @@ def values(rows: pd.DataFrame, quantity: str, epoch: int, layer: int = 0) -> np.
 
 
 def every_epoch(quantity: str, larger: Model, smaller: Model) -> Found:
-    """Evidence that one model's narrow nets have more of a quantity than another's, at every measured epoch."""
+    """Evidence that one model's narrow nets have more of a quantity than another's, at every epoch after the first.
+
+    Epoch 0 is before training, of which the papers say nothing: a further row.
+    """
 
     def found(results: Results) -> list[Evidence]:
         return [
-            Evidence(
-                f"epoch {epoch}, {words}",
-                [values(rows, quantity, epoch) for rows in both],
-                headline=headline,
+            condition.evidence(
+                [values(rows, quantity, epoch) for rows in condition.rows],
+                f"epoch {epoch}, {condition.words}",
+                headline=condition.headline and epoch > 0,
+                detail="" if epoch else BEFORE,
             )
-            for words, headline, both in NARROW.conditions(results, [larger, smaller])
+            for condition in NARROW.conditions(results, [larger, smaller], common=True)
             for epoch in results.settings.at
         ]
 

@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from skiplab.checks import one_of
+from skiplab.checks import Refused
 from skiplab.reproduction.kinds import Equivalent, Exact, Greater, Kind, Ordered, Value
 
 # A study declares claims with one import.
-__all__ = ["SOURCES", "Claim", "Equivalent", "Evidence", "Exact", "Greater", "Kind", "Ordered", "Value"]
+__all__ = ["OURS", "Claim", "Equivalent", "Evidence", "Exact", "Greater", "Kind", "Ordered", "Value"]
 
-SOURCES = ("paper", "caption", "ours")  # who says it: the paper's text, a figure's caption, or we
+# The source of our own checks, readings and approximations, which count neither for nor against a paper.
+OURS = "ours"
+PLACES = (
+    "abstract", "appendix", "caption", "corollary", "equation", "figure", "footnote", "lemma", "note", "proposition",
+    "remark", "section", "supplement", "table", "theorem",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,18 @@ class Evidence:
     condition: str
     samples: Sequence[Any]  # each a sequence of numbers; a declaration must not import numpy to say so
     paper_value: float | None = None
-    headline: bool = True  # False: a further row, such as another initial gain
+    headline: bool = True  # False: a further row, which shows how much a condition matters and is not judged
     detail: str = ""
+    paired: bool = False  # run i of every sample shares a seed, and so initial weights and batches
 
 
 @dataclass(frozen=True)
 class Claim:
     """One statement; ``evidence(results)`` draws its numbers from what the study's trials left.
 
-    Where ``kind``, ``unit`` or ``source`` is None, the study's own stands in; the claims of a study have them all.
+    It gets one verdict: it holds where every headline condition does, and one contradicted condition contradicts it.
+    ``source`` says whose it is: a place in the paper ("section 5.1", "caption"), or "ours". Where ``kind``, ``unit``
+    or ``source`` is None, the study's own stands in; the claims of a study have them all.
     """
 
     id: str
@@ -46,11 +54,28 @@ class Claim:
     unit: str | None = None
     source: str | None = None
 
-    def filled(self, kind: Kind, unit: str, source: str) -> Claim:
+    def filled(self, kind: Kind | None, unit: str, source: str) -> Claim:
         """Return the claim with a study's defaults where it leaves something open."""
+        if self.kind is None and kind is None:
+            raise Refused(f"claim {self.id!r} has no kind; name one, or one for the whole study.")
         return dataclasses.replace(
             self,
             kind=kind if self.kind is None else self.kind,
             unit=unit if self.unit is None else self.unit,
-            source=one_of(f"Source of claim {self.id!r}", self.source or source, SOURCES),
+            source=_source(self.id, self.source or source),
         )
+
+
+def is_place(source: str) -> bool:
+    """Whether words name a place in a paper, such as "sections 3.1 and 5"."""
+    return bool(source) and source.split()[0].lower().rstrip(",s") in PLACES
+
+
+def _source(claim: str, source: str) -> str:
+    """A source that names a place in a paper, or us."""
+    if source != OURS and not is_place(source):
+        places = ", ".join(PLACES)
+        raise Refused(
+            f"claim {claim!r} has source {source!r}; write 'ours' or a place that starts with {places}."
+        )
+    return source

@@ -55,6 +55,38 @@ class StudentTest:
         return max(self.estimate - reach, self.bounds[0]), min(self.estimate + reach, self.bounds[1])
 
 
+@dataclass(frozen=True)
+class RankTest:
+    """Whether one more draw, which is not ours, may come from the same law as our draws.
+
+    Its rank among ours is uniform if it does, so a value beyond all n of ours has the two-sided p-value 2/(n + 1).
+    There is no evidence that it does come from that law, only that it may.
+    """
+
+    draws: Array
+    error: float = math.nan  # a rank has no standard error
+
+    @property
+    def estimate(self) -> float:
+        """The mean of our draws."""
+        return mean_of(self.draws)
+
+    def above(self, threshold: float) -> float:
+        """The p-value against "a further draw is at most the threshold": its rank from below."""
+        return float(np.count_nonzero(self.draws <= threshold) + 1) / (len(self.draws) + 1)
+
+    def below(self, threshold: float) -> float:
+        """The p-value against "a further draw is at least the threshold": its rank from above."""
+        return float(np.count_nonzero(self.draws >= threshold) + 1) / (len(self.draws) + 1)
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """The range of our draws, whatever the level."""
+        return float(self.draws.min()), float(self.draws.max())
+
+
+Test = StudentTest | RankTest
+
+
 def numbers(sample: ArrayLike) -> Array:
     """Return a sample as a flat float64 array."""
     return np.asarray(sample, dtype=np.float64).ravel()
@@ -97,6 +129,13 @@ def welch(first: ArrayLike, second: ArrayLike) -> StudentTest:
     share = parts[0] / total if total else 0.5
     degrees = 1 / (share**2 / (len(one) - 1) + (1 - share) ** 2 / (len(two) - 1))
     return StudentTest(mean_of(one) - mean_of(two), math.sqrt(total), degrees)
+
+
+def paired(first: ArrayLike, second: ArrayLike) -> StudentTest:
+    """Test the mean difference of runs that share seeds, and so initial weights and batches: Student's t."""
+    one, two = numbers(first), numbers(second)
+    require(len(one) == len(two), f"Pairs need equal numbers of runs, but got {len(one)} and {len(two)}.")
+    return one_sample(one - two)
 
 
 def superiority(samples: Sequence[ArrayLike]) -> float:
@@ -145,13 +184,39 @@ def jonckheere(samples: Sequence[ArrayLike]) -> StudentTest:
     return StudentTest(superiority(groups), error, math.inf, bounds=(0.0, 1.0))
 
 
-def opposing_p_values(test: StudentTest, region: Region) -> tuple[float, float]:
-    """Return the p-values against "outside the region" and against "inside the region".
+def blocked_order(samples: Sequence[ArrayLike]) -> StudentTest:
+    """Test that samples rise in the order given where run i of each shares a seed: pairs are counted within seeds.
 
-    The first is the intersection-union test (TOST when both ends are finite).
+    The quantity is the share of pairs of samples in which the later one's run is larger (½ for ties), averaged over
+    seeds. Its variance is that of Kendall's count under "no order" (ties make it smaller, so the test is cautious);
+    for two samples this is the sign test's normal approximation.
     """
-    low, high = region
-    return max(test.above(low), test.below(high)), min(test.below(low), test.above(high))
+    groups = np.stack([numbers(sample) for sample in samples])
+    kinds, seeds = groups.shape
+    pairs = kinds * (kinds - 1) / 2
+    wins = sum(
+        np.where(later == earlier, 0.5, later > earlier)
+        for earlier, later in itertools.combinations(groups, 2)
+    )
+    error = math.sqrt(kinds * (kinds - 1) * (2 * kinds + 5) / 72 / seeds) / pairs
+    return StudentTest(float(np.mean(wins)) / pairs, error, math.inf, bounds=(0.0, 1.0))
+
+
+def share_interval(count: int, total: int, alpha: float = 0.05) -> tuple[float, float]:
+    """Wilson's interval of a share: how many of all networks do something."""
+    found = stats.binomtest(count, total).proportion_ci(confidence_level=1 - alpha, method="wilson")
+    return float(found.low), float(found.high)
+
+
+def opposing_p_values(test: Test, region: Region, refuted: Region | None = None) -> tuple[float, float]:
+    """Return the p-values against "the claim does not hold" and against "the claim is not refuted".
+
+    A claim holds inside ``region``: the intersection-union test (TOST when both ends are finite). It is refuted
+    below the lower or above the upper end of ``refuted``, which is the region itself unless an effect must have
+    some size to be worth having.
+    """
+    (low, high), (least, most) = region, refuted or region
+    return max(test.above(low), test.below(high)), min(test.below(least), test.above(most))
 
 
 def two_sided(p_holds: float, p_contradicted: float) -> float:
@@ -159,15 +224,15 @@ def two_sided(p_holds: float, p_contradicted: float) -> float:
     return min(1.0, 2 * min(p_holds, p_contradicted))
 
 
-def inverted(test: StudentTest, region: Region, alpha: float) -> tuple[float, float]:
-    """The test's interval, which leaves out an end of the region exactly if the test refutes that end.
+def inverted(test: Test, ends: Iterable[float], alpha: float) -> tuple[float, float]:
+    """The test's interval, which leaves out an end of a claim's regions exactly if the test refutes that end.
 
-    Quantile and distribution functions round differently; where that would put an end of the region on
-    the wrong side of the interval, the interval gives way by one unit in the last place.
+    Quantile and distribution functions round differently; where that would put an end on the wrong side of the
+    interval, the interval gives way by one unit in the last place.
     """
     low, high = test.interval(alpha)
-    for end in region:
-        if math.isinf(end):
+    for end in ends:
+        if math.isinf(end) or isinstance(test, RankTest):
             continue
         if test.above(end) <= alpha / 2:
             low = max(low, math.nextafter(end, math.inf))

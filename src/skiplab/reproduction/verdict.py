@@ -1,9 +1,10 @@
-"""From a study's table to verdicts: each claim tested in each condition, Holm over a study's headlines.
+"""From a study's table to verdicts: each claim tested in each condition, Holm over a study's claims.
 
-A statistical claim is a region of its statistic. It holds if the interval lies inside the region, is
-contradicted if the interval lies outside, and is undecided if the interval touches an end of the region.
-The interval inverts the very test whose p-value Holm judged, at the level Holm used, so test and interval
-always say the same. Which region, which test and in which words is the kind's own: see ``kinds``.
+A statistical claim is a region of its statistic. In one condition it holds if the interval lies inside the region, is
+contradicted if the interval lies outside (or below the smallest effect worth having), and is undecided otherwise.
+The interval inverts the very test behind the verdict, at the level that Holm gave the claim, so test and interval
+always say the same. Which region, which test and in which words is the kind's own: see ``kinds``. What the conditions
+say together is the claim's one verdict: see ``judgement``.
 
 The store reads verdicts for every command, so numpy and scipy are imported only where something is judged.
 """
@@ -12,14 +13,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import one_of, require
-from skiplab.reproduction.claim import Claim, Evidence, Kind
+from skiplab.reproduction.claim import OURS, Claim, Evidence, Kind
 from skiplab.reproduction.kinds import Finding, named
 from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED, Region
+from skiplab.reproduction.power import runs_to_settle
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
 
@@ -27,15 +29,19 @@ if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
 
 VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
+_NUMBERS = (
+    "statistic", "low", "high", "margin", "p", "p_adjusted", "level", "paper_value", "worth", "spread",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One row of the scoreboard: a claim in one condition.
+    """A claim in one condition.
 
-    ``level`` is the probability of error at which Holm tested the row, and [low, high] has coverage
-    1 − level. A number that does not exist is None: the p-value of an exact claim, the interval of too few
-    runs, an interval's end at infinity, a mean over diverged runs.
+    ``level`` is the probability of error at which the row was tested (Holm's for its claim; alpha for a further row),
+    and [low, high] has coverage 1 − level. ``p`` is the row's own, ``p_adjusted`` the claim's after Holm. ``spread``
+    is the standard error times the root of the number of runs. A number that does not exist is None: the p-value of
+    an exact claim, the interval of too few runs, an interval's end at infinity, a mean over diverged runs.
     """
 
     study: str
@@ -59,9 +65,16 @@ class Verdict:
     detail: str = ""
     means: tuple[float | None, ...] = ()
     stale: bool = False
+    source: str = ""
+    worth: float | None = None
+    spread: float | None = None
+    paired: bool = False
+    needs: int | None = (
+        None  # runs that would settle an undecided row, if statistic and spread stayed as they are
+    )
 
     def __post_init__(self) -> None:
-        for name in ("statistic", "low", "high", "margin", "p", "p_adjusted", "level", "paper_value"):
+        for name in _NUMBERS:
             object.__setattr__(self, name, _finite(getattr(self, name)))
         object.__setattr__(self, "means", tuple(_finite(mean) for mean in self.means))
 
@@ -71,9 +84,24 @@ class Verdict:
         return named(self.kind)
 
     @property
+    def ours(self) -> bool:
+        """Whether the claim is ours, and so counts neither for nor against the paper."""
+        return self.source == OURS
+
+    @property
+    def reason(self) -> str:
+        """Why a contradicted row is contradicted, where there is more to say."""
+        return self.meaning.reason(self) if self.verdict == CONTRADICTED else ""
+
+    @property
     def region(self) -> Region:
         """The statistic's values for which the claim holds; an end may be infinite."""
         return self.meaning.region(self.margin, self.paper_value)
+
+    @property
+    def refuted_below(self) -> float:
+        """Where an interval that stays below contradicts: the region's end, and the effect worth having above it."""
+        return self.region[0] + (self.worth or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as strict JSON takes them."""
@@ -100,82 +128,92 @@ def _finite(value: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class _Row:
-    """A claim in one condition before Holm."""
+    """A claim in one condition before Holm; ``pair`` has the p-values for and against it, if there is a test."""
 
     claim: Claim
     kind: Kind
     evidence: Evidence
     samples: list[Array]
     finding: Finding
+    pair: tuple[float, float] | None
+
+    def verdict(self, level: float) -> str:
+        """What the test says at a level. Against comes first: a difference above 0 may be too small to matter."""
+        if self.pair is None:
+            return self.finding.settled
+        holds, contradicted = self.pair
+        if contradicted <= level / 2:
+            return CONTRADICTED
+        return HOLDS if holds <= level / 2 else self.finding.settled
+
+
+@dataclass(frozen=True)
+class _Level:
+    """The probability of error at which Holm tests a claim, and the claim's p-value after Holm."""
+
+    level: float
+    p_adjusted: float | None
 
 
 def judge(study: Study, results: Results, scale: str) -> list[Verdict]:
     """Judge every claim of a study in every condition.
 
-    Headline rows are one family, with a familywise error of at most alpha, and further rows are another: what is
-    looked at besides must not change what is said of the claims. A family is its rows that have a test: not exact
-    claims, ranges, or rows with too few or diverged runs.
+    Claims are Holm-adjusted over the study's claims, the paper's and ours apart, with a familywise error of at most
+    alpha. A claim is a conjunction of its headline rows, each tested at the claim's level: so its p-value for is the
+    largest of theirs, and against the smallest. Further rows only show how much a condition matters, at alpha.
+    Exact claims and rows with too few or diverged runs have no test and take no part in Holm.
     """
     rows = [_row(study.id, claim, evidence) for claim in study.claims for evidence in claim.evidence(results)]
-    headlines = _tested([row for row in rows if row.evidence.headline], study.alpha)
-    further = _tested([row for row in rows if not row.evidence.headline], study.alpha)
+    headlines = [row for row in rows if row.evidence.headline and row.pair is not None]
+    levels: dict[str, _Level] = {}
+    for ours in (False, True):
+        levels |= _levels([row for row in headlines if (row.claim.source == OURS) == ours], study.alpha)
+    besides = _Level(study.alpha, None)
     return [
-        _verdict(study.id, scale, row, next(headlines if row.evidence.headline else further)) for row in rows
+        _verdict(
+            study.id, scale, row, levels.get(row.claim.id, besides) if row.evidence.headline else besides
+        )
+        for row in rows
     ]
 
 
-def _tested(rows: list[_Row], alpha: float) -> Iterator[_Tested | None]:
-    """What Holm's procedure says of a family, row by row; None for rows without a test."""
+def _levels(rows: Sequence[_Row], alpha: float) -> dict[str, _Level]:
+    """What Holm's procedure says of a family of claims, by their ids."""
     from skiplab.reproduction import statistics
 
-    findings = [row.finding for row in rows]
-    pairs = [
-        statistics.opposing_p_values(each.test, each.region) for each in findings if each.test is not None
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        assert row.pair is not None, "only tested rows are adjusted"
+        pairs.setdefault(row.claim.id, []).append(row.pair)
+    p_values = [
+        statistics.two_sided(max(holds for holds, _ in each), min(against for _, against in each))
+        for each in pairs.values()
     ]
-    p_values = [statistics.two_sided(*pair) for pair in pairs]
     levels, adjusted = statistics.holm_levels(p_values, alpha)
-    tested = map(_Tested, pairs, p_values, levels.tolist(), adjusted.tolist())
-    return (None if each.test is None else next(tested) for each in findings)
+    return dict(zip(pairs, map(_Level, levels.tolist(), adjusted.tolist()), strict=True))
 
 
-@dataclass(frozen=True)
-class _Tested:
-    """What its family's tests said of one row."""
-
-    pair: tuple[float, float]
-    p: float
-    level: float
-    p_adjusted: float
-
-    @property
-    def verdict(self) -> str:
-        holds, contradicted = self.pair
-        if holds <= self.level / 2:
-            return HOLDS
-        return CONTRADICTED if contradicted <= self.level / 2 else UNDECIDED
-
-
-def _verdict(study: str, scale: str, row: _Row, tested: _Tested | None) -> Verdict:
+def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
     from skiplab.reproduction import statistics
 
     found, evidence = row.finding, row.evidence
-    low, high = found.low, found.high
-    if found.test is not None and tested is not None:
-        low, high = statistics.inverted(found.test, found.region, tested.level)
-    return Verdict(
+    low, high, runs = found.low, found.high, min(len(sample) for sample in row.samples)
+    if found.test is not None:
+        low, high = statistics.inverted(found.test, (*found.region, *(found.refuted or ())), at.level)
+    judged = Verdict(
         study=study,
         claim=row.claim.id,
         condition=evidence.condition,
-        verdict=found.settled if tested is None else tested.verdict,
+        verdict=row.verdict(at.level),
         statistic=found.statistic,
         low=low,
         high=high,
         margin=found.margin,
-        p=None if tested is None else tested.p,
-        p_adjusted=None if tested is None else tested.p_adjusted,
-        level=None if tested is None else tested.level,
+        p=None if row.pair is None else statistics.two_sided(*row.pair),
+        p_adjusted=None if row.pair is None else at.p_adjusted,
+        level=None if row.pair is None else at.level,
         paper_value=evidence.paper_value,
-        runs=min(len(sample) for sample in row.samples),
+        runs=runs,
         scale=scale,
         kind=row.kind.name(),
         text=row.claim.text,
@@ -185,7 +223,12 @@ def _verdict(study: str, scale: str, row: _Row, tested: _Tested | None) -> Verdi
         means=tuple(
             None if statistics.diverged([sample]) else statistics.mean_of(sample) for sample in row.samples
         ),
+        source=row.claim.source or "",
+        worth=row.kind.worth_having(),
+        spread=None if found.test is None else found.test.error * math.sqrt(runs),
+        paired=evidence.paired and len(row.samples) > 1,
     )
+    return dataclasses.replace(judged, needs=runs_to_settle(judged))
 
 
 def _row(study: str, claim: Claim, evidence: Evidence) -> _Row:
@@ -195,4 +238,10 @@ def _row(study: str, claim: Claim, evidence: Evidence) -> _Row:
     samples = [statistics.numbers(sample) for sample in evidence.samples]
     where = f"claim {claim.id!r} of {study} in condition {evidence.condition!r}"
     claim.kind.check(where, len(samples), evidence.paper_value)
-    return _Row(claim, claim.kind, evidence, samples, claim.kind.find(samples, evidence.paper_value))
+    sizes = {len(sample) for sample in samples}
+    require(not evidence.paired or len(sizes) == 1, f"{where} pairs samples of {sorted(sizes)} runs.")
+    found = claim.kind.find(samples, evidence.paper_value, evidence.paired)
+    test, pair = found.test, None
+    if test is not None:
+        pair = statistics.opposing_p_values(test, found.region, found.refuted)
+    return _Row(claim, claim.kind, evidence, samples, found, pair)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from skiplab.checks import Refused
 
 if TYPE_CHECKING:
-    from skiplab.reproduction.statistics import Array, StudentTest
+    from skiplab.reproduction.statistics import Array, Test
     from skiplab.reproduction.verdict import Verdict
 
 HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
@@ -28,13 +28,18 @@ EVERYWHERE: Region = (-math.inf, math.inf)
 
 @dataclass(frozen=True)
 class Finding:
-    """What a kind makes of one condition's samples: a test of its region, or a settled verdict where none applies."""
+    """What a kind makes of one condition's samples: a test of its regions, or a settled verdict where none applies.
+
+    The claim holds where the interval lies inside ``region`` and is contradicted where it lies outside ``refuted``
+    (None: the region itself). ``settled`` is the verdict where the test says neither.
+    """
 
     statistic: float
     margin: float | None
     notes: tuple[str, ...] = ()
-    test: StudentTest | None = None
+    test: Test | None = None
     region: Region = EVERYWHERE
+    refuted: Region | None = None
     settled: str = UNDECIDED
     low: float = math.nan
     high: float = math.nan
@@ -66,8 +71,15 @@ class Kind(ABC):
     def margin_for(self, paper: float | None) -> float | None:
         """The margin in the unit of the statistic, or None where the kind has none."""
 
-    def find(self, samples: Sequence[Array], paper: float | None) -> Finding:
-        """Turn samples into a finding; diverged, missing or too few runs leave it undecided."""
+    def worth_having(self) -> float | None:
+        """The smallest effect worth having, in the unit of the statistic, where the kind has one."""
+        return None
+
+    def find(self, samples: Sequence[Array], paper: float | None, paired: bool = False) -> Finding:
+        """Turn samples into a finding; diverged, missing or too few runs leave it undecided.
+
+        ``paired``: run i of every sample shares a seed.
+        """
         from skiplab.reproduction import statistics
 
         margin = self.margin_for(paper)
@@ -80,18 +92,23 @@ class Kind(ABC):
         if runs < LEAST_RUNS:
             few = f"{runs} runs, but a verdict needs {LEAST_RUNS}"
             return Finding(self.estimate(samples), margin, (*self.notes(samples), few))
-        return self.decide(samples, margin, paper)
+        return self.decide(samples, margin, paper, paired)
 
-    def decide(self, samples: Sequence[Array], margin: float | None, paper: float | None) -> Finding:
+    def decide(
+        self, samples: Sequence[Array], margin: float | None, paper: float | None, paired: bool
+    ) -> Finding:
         """Test enough finite runs against the region."""
-        test = self.test(samples)
-        return Finding(test.estimate, margin, self.notes(samples), test, self.tested_region(margin, paper))
+        test, region = self.test(samples, paired), self.tested_region(margin, paper)
+        refuted = self.refuted_region(margin, paper)
+        return Finding(test.estimate, margin, self.notes(samples), test, region, refuted)
 
-    def test(self, samples: Sequence[Array]) -> StudentTest:
-        """The test whose inversion is the interval shown."""
+    def test(self, samples: Sequence[Array], paired: bool) -> Test:
+        """The test whose inversion is the interval shown: Welch's across independent draws, else Student's."""
         from skiplab.reproduction import statistics
 
-        return statistics.one_sample(samples[0]) if len(samples) == 1 else statistics.welch(*samples)
+        if len(samples) == 1:
+            return statistics.one_sample(samples[0])
+        return statistics.paired(*samples) if paired else statistics.welch(*samples)
 
     def estimate(self, samples: Sequence[Array]) -> float:
         """The statistic of samples too small to test."""
@@ -108,6 +125,10 @@ class Kind(ABC):
         """The open interval that is tested: the region, which for most kinds is open itself."""
         return self.region(margin, paper)
 
+    def refuted_region(self, margin: float | None, paper: float | None) -> Region | None:
+        """Outside of which the claim is contradicted, where that is not the tested region."""
+        return None
+
     # Showing --------------------------------------------------------------------------------------------
 
     @classmethod
@@ -119,6 +140,11 @@ class Kind(ABC):
     @abstractmethod
     def rule(cls, verdict: Verdict) -> str:
         """Say where a claim of this kind holds, in the unit of its statistic."""
+
+    @classmethod
+    def reason(cls, verdict: Verdict) -> str:
+        """Why a contradicted row is contradicted, where the region alone does not say so."""
+        return ""
 
     @classmethod
     def marks(cls, verdict: Verdict) -> tuple[float, ...]:

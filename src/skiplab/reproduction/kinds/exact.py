@@ -37,7 +37,7 @@ class Exact(Kind):
         """The rounding that is allowed."""
         return self.rounding
 
-    def find(self, samples: Sequence[Array], paper: float | None) -> Finding:
+    def find(self, samples: Sequence[Array], paper: float | None, paired: bool = False) -> Finding:
         """Settle by the largest size among all numbers."""
         import numpy as np
 

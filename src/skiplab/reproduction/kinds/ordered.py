@@ -9,26 +9,41 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from skiplab.reproduction.kinds.base import Kind, Region
+from skiplab.reproduction.numerals import limit
 
 if TYPE_CHECKING:
-    from skiplab.reproduction.statistics import Array, StudentTest
+    from skiplab.reproduction.statistics import Array, Test
     from skiplab.reproduction.verdict import Verdict
 
 
 @dataclass(frozen=True)
 class Ordered(Kind):
-    """The samples rise in the order given: Jonckheere's test of P(later > earlier) + ½ P(equal) > ½."""
+    """The samples rise in the order given: Jonckheere's test of P(later > earlier) + ½ P(equal) > ½.
+
+    Where runs share seeds, pairs are counted within seeds only. ``worth`` is by how much the probability must exceed
+    ½ to be worth having; ours, the probability that goes with Cohen's small effect of .2 standard deviations.
+    """
 
     takes: ClassVar[tuple[float, float]] = (2, math.inf)
+
+    worth: float = 0.056
 
     def margin_for(self, paper: float | None) -> None:
         """A probability is above ½ or not; there is no margin."""
 
-    def test(self, samples: Sequence[Array]) -> StudentTest:
-        """Jonckheere's test, which for two samples is that of Mann and Whitney."""
+    def worth_having(self) -> float:
+        """The probability above ½."""
+        return self.worth
+
+    def test(self, samples: Sequence[Array], paired: bool) -> Test:
+        """Jonckheere's test, which for two samples is that of Mann and Whitney; its blocked form for pairs."""
         from skiplab.reproduction import statistics
 
-        return statistics.jonckheere(samples)
+        return statistics.blocked_order(samples) if paired else statistics.jonckheere(samples)
+
+    def refuted_region(self, margin: float | None, paper: float | None) -> Region:
+        """Below the smallest probability worth having."""
+        return 0.5 + self.worth, math.inf
 
     def estimate(self, samples: Sequence[Array]) -> float:
         """The share of pairs of runs in which the later sample's is larger."""
@@ -52,4 +67,9 @@ class Ordered(Kind):
     @classmethod
     def rule(cls, verdict: Verdict) -> str:
         """Name the probability."""
-        return "Holds where P(later > earlier) over pairs of runs is above ½."
+        rule = "Holds where P(later > earlier) over pairs of runs is above ½"
+        return (
+            f"{rule}."
+            if verdict.worth is None
+            else f"{rule}; below {limit(0.5 + verdict.worth)} contradicts."
+        )

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skiplab.experiments.gains import PLAIN, RESIDUAL, compare
+from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare
 from skiplab.experiments.narrow_networks import (
+    BEFORE,
     NARROW,
     NarrowSearchSettings,
     narrow_runs,
     narrow_searches,
     values,
 )
-from skiplab.reproduction import Call, Claim, Evidence, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
 from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, narrow_bias_runs
+from skiplab.studies.orhan2018.effects import SHARE
 
 FREE = (PLAIN, RESIDUAL)
 MODELS = (*FREE, BIAS_REG)
@@ -57,13 +59,14 @@ def less_degenerate(results: Results) -> Iterator[Evidence]:
     Before training the two are the same networks wherever their gains are equal, since biases start at 0.
     """
     settings = results.settings
-    for words, headline, both in NARROW.conditions_on(results, settings.with_spectra, [PLAIN, BIAS_REG]):
+    both = [PLAIN, BIAS_REG]
+    for condition in NARROW.conditions_on(results, settings.with_spectra, both, common=True):
         for epoch in settings.at:
-            yield Evidence(
-                f"epoch {epoch}, {words}",
-                [values(rows, "degenerate", epoch) for rows in both],
-                headline=headline and epoch > 0,
-                detail="" if epoch else "before training",
+            yield condition.evidence(
+                [values(rows, "degenerate", epoch) for rows in condition.rows],
+                f"epoch {epoch}, {condition.words}",
+                headline=condition.headline and epoch > 0,
+                detail="" if epoch else BEFORE,
             )
 
 
@@ -112,14 +115,16 @@ STUDY = Study(
     claims=(
         Claim(
             "bias-reg-beats-plain",
-            "BiasReg improves the training accuracy of plain networks.",
+            "BiasReg improves the training accuracy of plain networks, on both data sets.",
             compare(BIAS_REG, PLAIN),
+            kind=Greater(worth=ONE_POINT),
             unit="accuracy",
         ),
         Claim(
             "bias-reg-less-degenerate",
             "BiasReg networks are less degenerate than plain ones, at every measured epoch of training.",
             less_degenerate,
+            kind=Greater(worth=SHARE),
             unit="fraction",
         ),
     ),

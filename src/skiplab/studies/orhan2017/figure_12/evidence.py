@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skiplab.experiments.gains import PLAIN, accuracies
+from skiplab.experiments.gains import PLAIN, accuracies, of_accuracies
 from skiplab.reproduction import Evidence, Results
 from skiplab.studies.orhan2017.figure_12.profiles import (
     CONSTANT,
@@ -21,22 +21,23 @@ from skiplab.studies.orhan2017.rescaled_networks import after
 def against_strongest(results: Results) -> Iterator[Evidence]:
     """Decreasing profiles against whichever other kind has the best mean."""
     others = (CONSTANT, PLAIN, INCREASING)
-    for condition, headline, groups in PROFILES.conditions(results, [DECREASING, *others]):
-        own, *rest = [accuracies(rows) for rows in groups]
-        if not all(len(sample) for sample in (own, *rest)):  # no runs were asked for at this gain
-            yield Evidence(condition, [own, rest[0]], headline=headline)
+    for condition in PROFILES.conditions(results, [DECREASING, *others]):
+        own, *rest = condition.rows
+        if not all(len(rows) for rows in condition.rows):  # no runs were asked for at this gain
+            yield condition.evidence([accuracies(own), accuracies(rest[0])], paired=False)
             continue
-        place = max(range(len(rest)), key=lambda index: rest[index].mean())
-        detail = f"{in_words(groups[0])} against {others[place].name}, {in_words(groups[1 + place])}"
-        yield Evidence(condition, [own, rest[place]], headline=headline, detail=detail)
+        place = max(range(len(rest)), key=lambda index: accuracies(rest[index]).mean())
+        detail = f"{in_words(own)} against {others[place].name}, {in_words(rest[place])}"
+        pair = condition._replace(rows=[own, rest[place]])
+        yield from of_accuracies(pair, [DECREASING, others[place]], detail)
 
 
 def whole(results: Results) -> Iterator[Evidence]:
     """How much the outputs change if constant biases are rescaled with the trained ones."""
     for kind in KINDS:
-        for condition, headline, (rows,) in PROFILES.conditions(results, [kind]):
-            changes = after(rows, "whole_rescaling_change")
-            yield Evidence(f"{kind.name}, {condition}", [changes], headline=headline)
+        for condition in PROFILES.conditions(results, [kind]):
+            changes = after(condition.rows[0], "whole_rescaling_change")
+            yield condition.evidence([changes], f"{kind.name}, {condition.words}")
 
 
 def starts(results: Results) -> Iterator[Evidence]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from skiplab.checks import require
 from skiplab.experiments import networks
-from skiplab.experiments.gains import PLAIN, Gains, Model
+from skiplab.experiments.gains import PLAIN, Gains, Model, best_by_gain
 from skiplab.reproduction import Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2017.figure_12.trials import train_and_rescale
@@ -57,9 +57,9 @@ class ProfileSettings(RescalingSettings):
 class ProfileGains(Gains):
     """Kinds of profiles in the place of models: at each gain a kind is represented by its best profile there."""
 
-    def best_gain(self, results: Results, data: str, model: Model) -> float:
-        """The gain at which a kind's best profile has the best mean accuracy on the search seeds."""
-        return float(best_of(_of_kind(searched(results, data), model))["gain"])
+    def means(self, results: Results, data: str, model: Model) -> dict[float, float]:
+        """Mean accuracy of a kind's best profile on the search seeds, by gain."""
+        return best_by_gain(_of_kind(searched(results, data), model))
 
     def best_profile(self, results: Results, data: str, model: Model, gain: float) -> dict[str, float]:
         """The slope and offset of a kind with the best mean accuracy on the search seeds at one gain."""

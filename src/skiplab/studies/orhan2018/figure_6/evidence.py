@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from skiplab.experiments.gains import PLAIN, WIDE
+from skiplab.experiments.gains import PLAIN, WIDE, log_decay
 from skiplab.reproduction import Evidence, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG
@@ -20,14 +20,14 @@ def epochs_with_norms(results: Results) -> list[int]:
     return sorted(map(int, results.rows(quantity="gradient_norm")["epoch"].unique()))
 
 
-def norms_apart(first: pd.DataFrame, second: pd.DataFrame, epoch: int) -> np.ndarray:
+def norms_apart(both: Sequence[pd.DataFrame], epoch: int) -> np.ndarray:
     """The mean over layers of |ln ratio| of two models' gradient norms at the start of an epoch, seed by seed."""
     import numpy as np
 
     from skiplab.experiments.gain_figures import wide
 
     logs = []
-    for rows in (first, second):
+    for rows in both:
         norms = wide(matching(rows, quantity="gradient_norm", epoch=epoch), "layer")
         # A vanished gradient may be exactly 0; the smallest float32 stands in for it. An infinite one is no number.
         norms = np.maximum(norms, np.finfo(np.float32).tiny)
@@ -36,10 +36,16 @@ def norms_apart(first: pd.DataFrame, second: pd.DataFrame, epoch: int) -> np.nda
     return difference.mean(axis=1)
 
 
+def log_growth(rows: pd.DataFrame) -> np.ndarray:
+    """By how much log gradient norms grow towards the input, one number per run."""
+    return -log_decay(rows)
+
+
 def alike(results: Results) -> Iterator[Evidence]:
     """Plain against BiasReg norms, seed by seed; later epochs are further rows."""
     first, *later = epochs_with_norms(results)
-    for words, headline, (biased, plain) in WIDE.conditions(results, [BIAS_REG, PLAIN]):
+    for condition in WIDE.conditions(results, [BIAS_REG, PLAIN], common=True):
         for epoch in (first, *later):
-            where = f"start of epoch {epoch + 1}, {words}"
-            yield Evidence(where, [norms_apart(biased, plain, epoch)], headline=headline and epoch == first)
+            where, headline = f"start of epoch {epoch + 1}, {condition.words}", condition.headline
+            apart = norms_apart(condition.rows, epoch)
+            yield condition.evidence([apart], where, headline=headline and epoch == first)
