@@ -5,6 +5,7 @@ Without a GPU the kernels are interpreted (tests/conftest.py), which knows float
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ from skiplab.architectures.simplified import SimplifiedPlnNet, SimplifiedResNet
 from skiplab.ensembles import Ensemble, rectified
 from skiplab.randomness import torch_generator
 
-pytest.importorskip("triton", reason="needs Triton (the extra fused)")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"),
+    pytest.mark.usefixtures("interpreted"),
+]
 E, B = 2, 3
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NETWORKS = [SimplifiedPlnNet, SimplifiedResNet]
@@ -82,8 +86,8 @@ def compared(shape: tuple[int, int, int, int], stride: int, skip: bool, dtype: t
 @pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize(
     ("shape", "stride"),
-    [((16, 16, 6, 8), 1), ((4, 16, 5, 7), 1), ((16, 32, 8, 8), 2), ((16, 32, 7, 5), 2), ((32, 64, 4, 4), 2),
-     ((64, 64, 3, 3), 1), ((8, 32, 1, 2), 1)],
+    [((16, 16, 6, 8), 1), ((16, 16, 2, 2), 1), ((16, 16, 3, 8), 1), ((4, 16, 5, 7), 1), ((16, 32, 8, 8), 2),
+     ((16, 32, 7, 5), 2), ((32, 64, 4, 4), 2), ((64, 64, 3, 3), 1), ((8, 32, 1, 2), 1)],
 )  # fmt: skip
 def test_values_and_gradients_are_those_of_float64(
     shape: tuple[int, int, int, int], stride: int, skip: bool
@@ -99,14 +103,17 @@ def test_half_precision_rounds_tensors_and_not_sums(skip: bool) -> None:
 
 
 @pytest.mark.parametrize("programs", [1, 30, 10**6])
+@pytest.mark.parametrize("shape", [(16, 16, 6, 8), (16, 16, 5, 8)], ids=["by blocks", "by pixels"])
 def test_sums_over_the_batch_do_not_depend_on_its_parts(
-    monkeypatch: pytest.MonkeyPatch, programs: int
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int, int, int], programs: int
 ) -> None:
-    from skiplab.ensembles import wide_kernels
+    from skiplab.ensembles import wide_blocks, wide_kernels
 
-    monkeypatch.setattr(wide_kernels, "PROGRAMS", programs)
+    for kernels in (wide_blocks, wide_kernels):
+        monkeypatch.setattr(kernels, "PROGRAMS", programs)
+    monkeypatch.setattr(wide_blocks, "SUMMED", (16, 4, 1))
     monkeypatch.setitem(wide_kernels.TILES, "weights", {16: (16, 4, 1)})
-    assert max(compared((16, 16, 6, 8), 1, True, torch.float32)) < 1e-6
+    assert max(compared(shape, 1, True, torch.float32)) < 1e-6
 
 
 def batch(size: int = E) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,8 @@
 """Rectified convolutions of all members by the kernels of ``wide_kernels``, where these fit.
 
 They fit 3 × 3 convolutions with biases, padding 1 and stride 1 or 2 from at most 64 channels to 16, 32 or 64 filters,
-in bfloat16 or float32 on a GPU with Triton. Anything else goes the way of ``wide``. The kernels have only first
-derivatives, so only passes that are differentiated once, or not at all, come here.
+in bfloat16 or float32 on a Hopper GPU with Triton. Anything else goes the way of ``wide``. The kernels have first
+derivatives and no second ones, so only passes that are differentiated once, or not at all, come here.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ def _fits(x: Tensor, conv: nn.Conv2d) -> bool:
 
 @functools.cache
 def available(device: torch.device) -> bool:
-    """Whether the kernels run on a device: a GPU, where Triton is installed."""
-    return device.type == "cuda" and importlib.util.find_spec("triton") is not None
+    """Whether the kernels run on a device: a Hopper GPU or later, whose memory their tiles fit, and Triton."""
+    if device.type != "cuda" or importlib.util.find_spec("triton") is None:
+        return False
+    return torch.cuda.get_device_capability(device) >= (9, 0)
 
 
 def _filled_up(channels: int) -> int:

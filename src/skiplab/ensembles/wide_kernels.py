@@ -21,6 +21,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from skiplab.ensembles import wide_blocks
+
 # Pixels per tile, warps and pipeline stages, by the number of filters: the fastest of 30 on an H200 (10 networks,
 # batch 128), but for "weights", which are a guess.
 TILES: dict[str, dict[int, tuple[int, int, int]]] = {
@@ -35,6 +37,8 @@ MOST_SUMS = 1024  # parts of a batch times filters: they are added up in registe
 
 def forward(x: Tensor, kernels: Tensor, bias: Tensor, stride: int, skip: bool, precision: str) -> Tensor:
     """Compute y (E, B, H/stride, W/stride, F) from x (E, B, H, W, C), kernels (E, 9, C, F) and biases (E, F)."""
+    if wide_blocks.fit(x, kernels.shape[-1], stride):
+        return wide_blocks.forward(x, kernels, bias, skip, precision)
     size, images, height, width, channels = x.shape
     rows, columns, filters = _halved(height, stride), _halved(width, stride), kernels.shape[-1]
     y = x.new_empty(size, images, rows, columns, filters)
@@ -52,6 +56,8 @@ def backward_weights(
     x: Tensor, y: Tensor, gradient: Tensor, stride: int, precision: str
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of weights (E, F, C, 3, 3) and biases (E, F), both float32, and the gradient where y > 0."""
+    if wide_blocks.fit(x, y.shape[-1], stride):
+        return wide_blocks.backward_weights(x, y, gradient, precision)
     size, images, height, width, channels = x.shape
     rows, columns, filters = y.shape[2:]
     tile, warps, stages = TILES["weights"][filters]
@@ -82,6 +88,8 @@ def backward_images(
     masked: Tensor, kernels: Tensor, like: Tensor, stride: int, skip: bool, precision: str
 ) -> Tensor:
     """The gradient of x, shaped as ``like``, from the masked gradient of y."""
+    if wide_blocks.fit(like, masked.shape[-1], stride):
+        return wide_blocks.backward_images(masked, kernels, skip, precision)
     size, images, height, width, channels = like.shape
     rows, columns, filters = masked.shape[2:]
     gradient = torch.empty_like(like)

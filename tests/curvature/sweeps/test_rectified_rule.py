@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ from skiplab.ensembles import Ensemble, rectified
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 
-pytest.importorskip("triton", reason="needs Triton (the extra fused)")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"),
+    pytest.mark.usefixtures("interpreted"),
+]
 CE = nn.CrossEntropyLoss()
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 X = torch.randn(21, 7, generator=torch_generator("x"), dtype=torch.float64)
