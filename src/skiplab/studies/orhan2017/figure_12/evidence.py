@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from skiplab.experiments.gains import PLAIN, accuracies, of_accuracies
+from skiplab.experiments import networks
+from skiplab.experiments.gains import LEARNED, PLAIN, accuracies, chance, of_accuracies, share_that
 from skiplab.reproduction import Evidence, Results
 from skiplab.studies.orhan2017.figure_12.profiles import (
     CONSTANT,
@@ -30,6 +31,24 @@ def against_strongest(results: Results) -> Iterator[Evidence]:
         detail = f"{in_words(own)} against {others[place].name}, {in_words(rest[place])}"
         pair = condition._replace(rows=[own, rest[place]])
         yield from of_accuracies(pair, [DECREASING, others[place]], detail)
+
+
+def generally(results: Results) -> Iterator[Evidence]:
+    """Mean accuracy over the paper's profiles but a = b = 0, and that of a = b = 0, one number per search seed."""
+    for data in results.settings.data:
+        gain = PROFILES.own_gain(results, data, PLAIN)
+        where = {"data": data, "gain": gain, "quantity": "accuracy", "epoch": results.settings.search_epochs}
+        rows = results.rows(networks.train, stage="search", **where)
+        wide = rows[rows["slope"] <= 0].pivot(index="seed", columns=["slope", "offset"], values="value")
+        plain = wide[0.0, 0.0]
+        others = wide.drop(columns=[(0.0, 0.0)])
+        alive = others >= LEARNED * chance(data)
+        samples = [others.mean(axis=1), others.where(alive).mean(axis=1)]
+        dead = f"never learn: {share_that(~alive.to_numpy().ravel())} networks"
+        words = f"{data}, gain {gain:.3g}, {others.shape[1]} profiles"
+        for sample, who in zip(samples, ("", ", those that learn"), strict=True):
+            pair = [sample.tolist(), plain.tolist()]
+            yield Evidence(f"{words}{who}", pair, headline=not who, detail="" if who else dead, paired=True)
 
 
 def whole(results: Results) -> Iterator[Evidence]:
