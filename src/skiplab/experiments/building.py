@@ -38,8 +38,8 @@ def build(settings: Networks, samples: TensorSet, seed: int, gain: float) -> Any
     kind = MODELS[settings.model][0]
     if kind == "plain":
         return fully_connected.PlainNet(*shape, **options)
-    if kind == "hyper-residual":
-        return fully_connected.HyperResidualNet(*shape, **options)
+    if kind.startswith("hyper-residual"):
+        return fully_connected.HyperResidualNet(*shape, normalised=kind == "hyper-residual", **options)
     return fully_connected.ResidualNet(*shape, skip=skip_matrix(settings.skip), **options)
 
 

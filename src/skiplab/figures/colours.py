@@ -35,6 +35,7 @@ _LABELS = {
     "plain": "Plain",
     "residual": "Residual",
     "hyper-residual": "Hyper-residual",
+    "hyper-residual-sums": "Hyper-residual, not divided",
     "path-residual": "Path-residual",
     "bias-symm-break": "BiasSymmBreak",
     "bias-l2-reg": "BiasL2Reg",

@@ -2,6 +2,7 @@
 
 from skiplab.reproduction.study import Paper
 from skiplab.studies.orhan2017 import (
+    equation_26,
     figure_1,
     figure_2,
     figure_3,
@@ -40,6 +41,7 @@ STUDIES = (
     figure_9.STUDY,
     figure_10.STUDY,
     figure_11.STUDY,
+    equation_26.STUDY,
     figure_12.STUDY,
     notes.STUDY,
     note_4.STUDY,
