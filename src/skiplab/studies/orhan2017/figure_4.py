@@ -51,8 +51,8 @@ def minima(results: Results) -> Iterator[Evidence]:
             fewer = (
                 f"{int((ours <= paper).sum())} of {len(ours)} targets have no more minima than the paper's"
             )
-            words = {"paper_value": paper, "headline": not reading, "detail": fewer}
-            yield Evidence(f"{architecture}{reading}", [ours.tolist()], **words)
+            words, headline = f"{architecture}{reading}", not reading
+            yield Evidence(words, [ours.tolist()], paper_value=paper, headline=headline, detail=fewer)
 
 
 def one_or_zero(results: Results) -> Iterator[Evidence]:

@@ -87,10 +87,9 @@ def _grid(ax: Any, results: Results, data: str) -> None:
         value_label=f"accuracy in %, search, gain {gain:.3g}",
         best=None,
     )
+    slopes, offsets = ([float(each) for each in axis] for axis in (wide.index, wide.columns))
     for name, kind in SHOWN.items():
         line = PROFILES.best_profile(results, data, kind, gain)
-        corner = (
-            list(wide.columns).index(line["offset"]) - 0.46,
-            list(wide.index).index(line["slope"]) - 0.46,
-        )
+        column, row = offsets.index(line["offset"]), slopes.index(line["slope"])
+        corner = (column - 0.46, row - 0.46)
         ax.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, edgecolor=colour_of(name), linewidth=2))

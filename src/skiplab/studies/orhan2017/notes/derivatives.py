@@ -10,6 +10,7 @@ from skiplab.studies.orhan2017.notes.trials import SHAPES, Table
 
 if TYPE_CHECKING:
     import pandas as pd
+    import torch
     from torch import Tensor
 
 DEPTH = 4  # of note 1's networks: weight matrices, and as many layers of units above the input
