@@ -45,7 +45,7 @@ _LABELS = {
     "dense-orthogonal": "Dense orthogonal",
     "orthogonal": "Orthogonal",
 }
-_FOLDED = re.compile(r"folded[-_ ]?(\d+)")
+_FOLDED = re.compile(r"(?:folded|rows)[-_ ]?(\d+)")
 _FULL_WIDTH = 128  # the papers fold 128 → 64 → … → 1
 _TAU = re.compile(r"tau-(\d*\.?\d+(?:e-?\d+)?)")
 _LIGHTEST_TAU = 0.5

@@ -28,24 +28,19 @@ def panels(results: Results) -> Any:
     (lines, symmetry, curves), (grid, gains, by_gain) = axes
     _profiles(lines, results, data)
     least = LEARNED * chance(data)
-    kept = []
-    for kind in KINDS:
-        rows = PROFILES.at(results, data, kind)
-        kept.append(ratios(rows)[after(rows, "before") >= least])
-    final_dots(symmetry, list(SHOWN), kept)
+    kept = [PROFILES.at(results, data, kind) for kind in KINDS]
+    learned = [after(rows, "before") >= least for rows in kept]
+    final_dots(
+        symmetry, list(SHOWN), [_those(ratios(rows), who) for rows, who in zip(kept, learned, strict=True)]
+    )
     symmetry.axhline(1, color="#999999", linewidth=0.8, zorder=0)
     symmetry.set(ylabel="accuracy ratio after rescaling", title="rescaling symmetry")
     runs = {name: best_curves(results, data, kind, PROFILES) for name, kind in SHOWN.items()}
-    learning_curves(
-        curves,
-        range(1, settings.epochs + 1),
-        {name: each[each[:, -1] >= least] for name, each in runs.items()},
-    )
+    epochs = range(1, settings.epochs + 1)
+    learning_curves(curves, epochs, {name: _those(each, each[:, -1] >= least) for name, each in runs.items()})
     for name, each in runs.items():  # dead networks, one line each
         for dead in each[each[:, -1] < least]:
-            curves.plot(
-                range(1, settings.epochs + 1), dead, color=colour_of(name), linewidth=0.6, linestyle=":"
-            )
+            curves.plot(epochs, dead, color=colour_of(name), linewidth=0.6, linestyle=":")
     curves.set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
     _grid(grid, results, data)
     gains_panel(gains, results, data, SHOWN, PROFILES)
@@ -56,6 +51,11 @@ def panels(results: Results) -> Any:
     for letter, ax in zip("abcdef", axes.flat, strict=True):
         panel_letter(ax, letter)
     return figure
+
+
+def _those(values: np.ndarray, learned: np.ndarray) -> np.ndarray:
+    """The runs that learn, or all where none does."""
+    return values[learned] if learned.any() else values
 
 
 def _profiles(ax: Any, results: Results, data: str) -> None:
