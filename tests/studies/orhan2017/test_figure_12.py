@@ -160,6 +160,25 @@ def test_what_the_search_found_is_trained_on_other_seeds_and_rescaled() -> None:
     assert calls[0].settings.data == "digits"
 
 
+def test_dead_networks_are_shown_beside_the_headline() -> None:
+    """Two of seven decreasing ones at chance: the headline is about the others, on the same seeds."""
+    parts = []
+    for part in AS_PRINTED.parts:
+        table = part.table
+        dead = table["quantity"].eq("accuracy") & table["seed"].isin([0, 1]) & table["slope"].eq(-0.2)
+        parts.append(dataclasses.replace(part, table=table.assign(value=table["value"].mask(dead, 0.1))))
+    found = verdicts(Results(SETTINGS, parts))
+    words = "digits, best gains (1)"
+    alive = found["decreasing-beats-constant", f"{words}, those that learn"]
+    every = found["decreasing-beats-constant", words]
+    assert (alive.headline, alive.runs, alive.verdict) == (True, 5, "holds")
+    assert alive.statistic == pytest.approx(0.3, abs=1e-6)
+    assert alive.detail == "never learn: decreasing 2 of 7 (8 to 64 %)"
+    assert (every.headline, every.runs) == (False, 7)
+    assert every.statistic == pytest.approx((5 * 0.3 - 0.4 - 0.401) / 7, abs=1e-6)
+    assert found["constant-beats-plain", words].headline
+
+
 def test_profiles_that_were_not_chosen_have_no_part_in_a_comparison() -> None:
     """A kind's rows are those of its best profile, whatever others were trained at the same gain."""
     other = rows_of((-0.1, 0.5), 1.0, 0, {"accuracy": 1.0})
