@@ -7,7 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from skiplab.architectures.fully_connected import HyperResidualNet, PathResidualNet, PlainNet, ResidualNet
+from skiplab.architectures.fully_connected import (
+    HyperResidualNet,
+    InputResidualNet,
+    PathResidualNet,
+    PlainNet,
+    ResidualNet,
+)
 from skiplab.architectures.initialisers import HMWI, standard_normal
 from skiplab.architectures.skip_matrices import Folded, Identity, Orthogonal
 from skiplab.checks import Refused
@@ -76,13 +82,25 @@ def test_residual_follows_equation_25(skip: Any) -> None:
     close(activities(net, x), xs)
 
 
-def test_hyper_residual_follows_equation_26() -> None:
-    net, x = build(HyperResidualNet, skip=Orthogonal(), depth=6), batch()
+def test_a_skip_from_the_input_makes_x_1_the_input() -> None:
+    net, x = build(InputResidualNet, inputs=8), batch(8)
+    xs = [x]
+    for layer in range(5):
+        xs.append(inner(net, layer, xs[-1]) + xs[-1])
+    close(activities(net, x), xs[1:])
+    with pytest.raises(Refused, match="inputs is 6 and width 8, but a skip from the input needs equal sizes"):
+        build(InputResidualNet)
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+def test_hyper_residual_follows_equation_26(normalised: bool) -> None:
+    net, x = build(HyperResidualNet, skip=Orthogonal(), depth=6, normalised=normalised), batch()
     xs = [inner(net, 0, x)]
     for ell in range(1, 6):
         bracket = sum((xs[k - 1] @ net.far[k - 1].matrix.T for k in range(1, ell)), torch.zeros(()))
         adjacent = xs[-1] @ net.hidden[ell].skip.matrix.T
-        xs.append(inner(net, ell, xs[-1]) + adjacent + bracket / max(ell - 1, 1))
+        divisor = max(ell - 1, 1) if normalised else 1
+        xs.append(inner(net, ell, xs[-1]) + adjacent + bracket / divisor)
     close(activities(net, x), xs)
 
 

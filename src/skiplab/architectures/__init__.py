@@ -15,7 +15,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from skiplab.architectures.fully_connected import HyperResidualNet, PathResidualNet, PlainNet, ResidualNet
+from skiplab.architectures.fully_connected import (
+    HyperResidualNet,
+    InputResidualNet,
+    PathResidualNet,
+    PlainNet,
+    ResidualNet,
+)
 from skiplab.architectures.highway import HighwayNet, ScalarHighwayNet
 from skiplab.architectures.linear import (
     DenseResidualLinearNet,
@@ -60,7 +66,9 @@ ARCHITECTURES: dict[str, Example] = {
     "residual-orthogonal": Example(partial(ResidualNet, **_FC, skip=Orthogonal()), (6,)),
     "residual-folded": Example(partial(ResidualNet, **_FC, skip=Folded(distinct=2)), (6,)),
     "residual-tau": Example(partial(ResidualNet, **_FC, skip=Shared(Tau(tau=0.1))), (6,)),
+    "residual-from-input": Example(partial(InputResidualNet, **_FC | {"inputs": 8}), (8,)),
     "hyper-residual": Example(partial(HyperResidualNet, **_FC), (6,)),
+    "hyper-residual-sums": Example(partial(HyperResidualNet, **_FC, normalised=False), (6,)),
     "path-residual": Example(partial(PathResidualNet, **_FC), (6,)),
     "linear-plain": Example(partial(PlainLinearNet, (4, 3, 5)), (4,)),
     "linear-residual": Example(partial(ResidualLinearNet, (4, 3, 5)), (4,)),

@@ -63,6 +63,7 @@ class FullyConnectedNet(nn.Module):
     """
 
     layer: type[PlainLayer] = PlainLayer
+    first: type[PlainLayer] = PlainLayer  # the layer that sees the input, whose size is another as a rule
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class FullyConnectedNet(nn.Module):
         self.block_names = tuple(f"hidden.{k}" for k in range(depth))
         self.hidden = nn.ModuleList()
         for number in range(1, depth + 1):
-            kind, source = (PlainLayer, inputs) if number == 1 else (self.layer, width)
+            kind, source = (self.first, inputs) if number == 1 else (self.layer, width)
             self.hidden.append(kind(source, width, activation, number == batch_norm_at, dtype))
         self.output = undrawn(nn.Linear, width, outputs, dtype=dtype)
         init.apply(self, generator)
@@ -132,13 +133,40 @@ class ResidualNet(FullyConnectedNet):
             layer.skip = connection
 
 
+class InputResidualNet(ResidualNet):
+    """Skips between adjacent layers and from the input, of the layers' size: x_1 = f(W_0 x_0 + b_1) + x_0.
+
+    In orhan2017's eqs 2–7 and 25 x_1 is the input, so that this is what they say where all layers are of one size.
+    """
+
+    first = SkipLayer
+
+    def __init__(
+        self,
+        inputs: int,
+        width: int,
+        depth: int,
+        outputs: int,
+        *,
+        generator: torch.Generator,
+        skip: SkipMatrix | torch.Tensor = IDENTITY,
+        dtype: torch.dtype = torch.float32,
+        **common: Unpack[Common],
+    ) -> None:
+        require(
+            inputs == width,
+            f"inputs is {inputs} and width {width}, but a skip from the input needs equal sizes; change one.",
+        )
+        super().__init__(inputs, width, depth, outputs, generator=generator, skip=skip, dtype=dtype, **common)
+
+
 class HyperResidualNet(ResidualNet):
     """Skips from every layer to all above it, orhan2017 eq 26, with a separate matrix for the adjacent layer.
 
     x_{l+1} = f(W_l x_l + b_{l+1}) + Q_l x_l + 1/(l − 1) · [Q′_{l−1} x_{l−1} + … + Q′_1 x_1], where the
-    bracket is empty at l = 1. ``skip`` is Q_l; ``far_skip`` is Q′_k, one matrix for each source layer k = 1 …
-    depth − 2, by default an orthogonal matrix folded twice (section 2.4.3). The sum in the bracket is carried
-    along, so a pass costs one product a layer, not one a pair of layers.
+    bracket is empty at l = 1; without ``normalised`` the bracket is not divided. ``skip`` is Q_l; ``far_skip`` is
+    Q′_k, one matrix for each source layer k = 1 … depth − 2, by default an orthogonal matrix folded twice (section
+    2.4.3). The sum in the bracket is carried along, so a pass costs one product a layer, not one a pair of layers.
     """
 
     def __init__(
@@ -151,6 +179,7 @@ class HyperResidualNet(ResidualNet):
         generator: torch.Generator,
         skip: SkipMatrix | torch.Tensor = IDENTITY,
         far_skip: SkipMatrix | torch.Tensor | None = None,
+        normalised: bool = True,
         dtype: torch.dtype = torch.float32,
         **common: Unpack[Common],
     ) -> None:
@@ -162,13 +191,15 @@ class HyperResidualNet(ResidualNet):
                 f"change it or give far_skip.",
             )
             far_skip = Folded(distinct=width // 4)
+        self.normalised = normalised
         self.far = nn.ModuleList(skip_connections(far_skip, max(depth - 2, 0), width, generator, dtype))
 
     def forward(self, x: Rows) -> Rows:
         x = self.hidden[0](self.checked(x))
         bracket: Rows | None = None
         for ell, layer in enumerate(self.hidden[1:], start=1):
-            following = layer(x, None if bracket is None else bracket / (ell - 1))
+            earlier = bracket / (ell - 1) if bracket is not None and self.normalised else bracket
+            following = layer(x, earlier)
             if ell <= len(self.far):
                 term = self.far[ell - 1](x)
                 bracket = term if bracket is None else bracket + term

@@ -38,16 +38,17 @@ def build(settings: Networks, samples: TensorSet, seed: int, gain: float) -> Any
     kind = MODELS[settings.model][0]
     if kind == "plain":
         return fully_connected.PlainNet(*shape, **options)
-    if kind == "hyper-residual":
-        return fully_connected.HyperResidualNet(*shape, **options)
+    if kind.startswith("hyper-residual"):
+        return fully_connected.HyperResidualNet(*shape, normalised=kind == "hyper-residual", **options)
     return fully_connected.ResidualNet(*shape, skip=skip_matrix(settings.skip), **options)
 
 
 def skip_matrix(name: str) -> SkipMatrix:
-    """The skip matrices by name: identity, orthogonal, folded-8 (distinct columns), tau-0.05."""
+    """The skip matrices by name: identity, orthogonal, folded-8 (distinct columns), rows-8, tau-0.05."""
     kind, _, number = name.partition("-")
-    if kind == "folded":
-        return skip_matrices.Folded(distinct=int(number))
+    if kind in ("folded", "rows"):
+        repeats = "columns" if kind == "folded" else "rows"
+        return skip_matrices.Folded(distinct=int(number), repeats=repeats)
     if kind == "tau":
         # One matrix for all layers: products of independent ones overflow float32 (docs/errata.md).
         return skip_matrices.Shared(skip_matrices.Tau(float(number)))

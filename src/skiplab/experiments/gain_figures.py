@@ -29,7 +29,8 @@ def curves_and_gains(results: Results, shown: Shown) -> Any:
     from skiplab.figures.style import new_figure, panel_letter
 
     settings = results.settings
-    figure, axes = new_figure(columns=len(settings.data), rows=2, sharey=True, width=7.2, height=6.0)
+    width = 7.2 if len(settings.data) > 1 else 5.0
+    figure, axes = new_figure(columns=len(settings.data), rows=2, sharey=True, width=width, height=6.0)
     many = len(shown) > 5  # a long legend would cover the curves and goes above the panels
     for column, data in enumerate(settings.data):
         above, below = axes[:, column]

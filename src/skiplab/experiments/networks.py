@@ -124,6 +124,7 @@ MODELS = {
     "bias-init": ("plain", "start"),
     "bias-symm-break-bn": ("plain", "targets"),
     "hyper-residual": ("hyper-residual", "free"),
+    "hyper-residual-sums": ("hyper-residual-sums", "free"),  # eq 26 without its 1/(l − 1)
     "bias-reg": ("plain", "targets"),
     "bias-reg-bn": ("plain", "targets"),
     "bias-profile": ("plain", "constant"),

@@ -1,8 +1,8 @@
 """One colour and one label for each condition, the same in every figure.
 
 The first seven colours are Okabe and Ito's, which colour-blind readers tell apart; the others were taken
-from Tol's muted scheme to differ from these in lightness. Skip matrices between the identity and zero are
-greys as in Orhan & Pitkow (2018): the darker, the more orthogonal.
+from Tol's muted scheme to differ from these in lightness. Folded skip matrices are greys as in Orhan & Pitkow
+(2018), those of the τ family run through a sequential map: the darker, the more orthogonal.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _LABELS = {
     "plain": "Plain",
     "residual": "Residual",
     "hyper-residual": "Hyper-residual",
+    "hyper-residual-sums": "Hyper-residual, not divided",
     "path-residual": "Path-residual",
     "bias-symm-break": "BiasSymmBreak",
     "bias-l2-reg": "BiasL2Reg",
@@ -44,10 +45,12 @@ _LABELS = {
     "dense-orthogonal": "Dense orthogonal",
     "orthogonal": "Orthogonal",
 }
-_FOLDED = re.compile(r"folded[-_ ]?(\d+)")
+_FOLDED = re.compile(r"(?:folded|rows)[-_ ]?(\d+)")
 _FULL_WIDTH = 128  # the papers fold 128 → 64 → … → 1
 _TAU = re.compile(r"tau-(\d*\.?\d+(?:e-?\d+)?)")
 _LIGHTEST_TAU = 0.5
+# Matplotlib's inferno, from the dense orthogonal matrix's black to where it is still seen on white.
+_SEQUENCE = ("#111111", "#420A68", "#932667", "#DD513A", "#FCA50A")
 
 
 def colour_of(name: str) -> str:
@@ -59,7 +62,7 @@ def colour_of(name: str) -> str:
     if folded := _FOLDED.fullmatch(key):
         return _grey(_folding(int(folded[1])))
     if tau := _TAU.fullmatch(key):
-        return _grey(_correlating(float(tau[1])))
+        return _between(_correlating(float(tau[1])))
     if key.endswith("-bn"):
         # Batch normalisation changes a network's training, not its family: the same hue, darker.
         return _darker(colour_of(key.removesuffix("-bn")))
@@ -93,6 +96,15 @@ def _folding(width: int) -> float:
 def _correlating(tau: float) -> float:
     # τ = 0 is orthogonal; the values in use, .01 to .5, differ by factors, so their steps are nearly in log τ.
     return min(math.log1p(100 * tau) / math.log1p(100 * _LIGHTEST_TAU), 1.0)
+
+
+def _between(share: float) -> str:
+    """From black (0) to light orange (1) through the colours of a sequential map, which keep many lines apart."""
+    place = share * (len(_SEQUENCE) - 1)
+    start = min(int(place), len(_SEQUENCE) - 2)
+    ends = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in _SEQUENCE[start : start + 2]]
+    mixed = (round(one + (place - start) * (two - one)) for one, two in zip(*ends, strict=True))
+    return "#" + "".join(f"{level:02X}" for level in mixed)
 
 
 def _grey(share: float) -> str:

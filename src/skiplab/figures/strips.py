@@ -53,7 +53,7 @@ def strips_panel(ax: Axes, strips: Sequence[Strip], *, floor: float = 0.0) -> No
     for strip in strips:
         values = np.maximum(np.asarray(strip.values, dtype=float), floor)
         alone = sum(other.label == strip.label for other in strips) == 1
-        place = -labels.index(strip.label) - (0.12 if alone else 0.27 if strip.hollow else 0.0)
+        place = -labels.index(strip.label) - (0.14 if alone else 0.26 if strip.hollow else 0.02)
         if np.isnan(values).all():
             where: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "center"}
             ax.text(0.99, -labels.index(strip.label) - 0.12, "never", fontsize=7, **where)
@@ -70,13 +70,16 @@ def strips_panel(ax: Axes, strips: Sequence[Strip], *, floor: float = 0.0) -> No
             clip_on=False,
             zorder=3,
         )
-    # Names stand above their dots: beside the axis they would take a third of the panel.
+    # Names stand above their dots: beside the axis they would take a third of the panel. Lines part the rows.
     for place, label in enumerate(labels):
         ax.text(
-            0.02, 0.38 - place, label, fontsize=6.8, va="center", transform=ax.get_yaxis_transform(), zorder=4
+            0.02, 0.32 - place, label, fontsize=6.8, va="center", transform=ax.get_yaxis_transform(), zorder=4
         )
+        if place:
+            across = ax.get_yaxis_transform()
+            ax.hlines(0.55 - place, 0, 1, color="#DDDDDD", linewidth=0.6, zorder=1, transform=across)
     ax.set_yticks([])
-    ax.set_ylim(0.45 - len(labels), 0.7)
+    ax.set_ylim(0.55 - len(labels), 0.55)
     if floor:
         ax.set_xlim(left=floor)
     ax.spines["left"].set_visible(False)

@@ -87,6 +87,9 @@ def test_one_output_that_moves_contradicts_a_symmetry(
     ("network", "symmetry", "claim"),
     [
         ("residual", "permutation", "skips-break-permutation"),
+        ("residual, linear", "rescaling", "skips-break-rescaling"),
+        ("residual, skip from input", COMMON, "skip-from-input-orders-units"),
+        ("residual, skip from input", OUTER, "skip-from-input-breaks-outer-rescaling"),
         ("path-residual", "rescaling", "skips-break-rescaling"),
         ("hyper-residual", COMMON, "far-skips-break-common-permutation"),
         ("plain, tanh", "rescaling", "rescaling-needs-homogeneous-units"),
@@ -127,8 +130,10 @@ def test_the_figure_draws_both_changes_and_every_network(results: Results) -> No
         "Plain, linear",
         "Plain, tanh",
         "Residual",
+        "Residual, linear",
+        "Residual, skip from input",
         "Hyper-residual",
         "Path-residual",
     ]
     for ax in axes[4:]:
-        assert [len(line.get_xdata()) for line in ax.get_lines()][:6] == [6] * 6
+        assert [len(line.get_xdata()) for line in ax.get_lines()][:8] == [6] * 8

@@ -22,12 +22,18 @@ from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, Target, l
 STUDIES = (figure_4.STUDY, figure_s1.STUDY)
 
 
+QUANTITIES = (
+    ("minima", 0),
+    ("mean_walk_length", 0),
+    ("mean_basin_size", 0),
+    *(("better_neighbours", count) for count in range(3)),
+)
 CarryOut = Callable[[Study, Any], Results]
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.id)
 def test_smoke_tables_are_complete(study: Study, carried_out: CarryOut) -> None:
-    table = carried_out(study, study.settings["smoke"]).frame
+    table = carried_out(study, study.settings["smoke"]).rows(landscape)
     assert set(table["target"]) == {0, 1}
     assert tuple(table["architecture"].unique()) == ARCHITECTURES
     sums = table.groupby(["target", "architecture", "quantity"])["value"].sum().unstack()
@@ -57,16 +63,17 @@ def test_claims_can_be_judged_and_the_figure_drawn(study: Study, carried_out: Ca
 def numbers(**values: list[float]) -> Results:
     """Results with given minima, walk lengths and basin sizes, one number per architecture and target."""
     rows = [
-        (target, architecture.replace("_", "-"), quantity, 0, value)
+        (target, architecture.replace("_", "-"), quantity, place, value)
         for architecture, sample in values.items()
         for target, value in enumerate(sample)
-        for quantity in ("minima", "mean_walk_length", "mean_basin_size")
+        for quantity, place in QUANTITIES
     ]
     return results_of(pd.DataFrame(rows, columns=["target", "architecture", "quantity", "bin", "value"]))
 
 
 def results_of(table: pd.DataFrame) -> Results:
-    return Results(figure_4.STUDY.settings["smoke"], [Part(landscape.name, "targets", table)])
+    settings = dataclasses.replace(figure_4.STUDY.settings["smoke"], output_bias=False)
+    return Results(settings, [Part(landscape.name, "targets", table)])
 
 
 def test_evidence_compares_within_targets() -> None:
@@ -112,6 +119,35 @@ def test_a_paper_value_below_all_of_20_targets_stays_undecided() -> None:
     rows = judge(figure_4.STUDY, numbers(**table, hyper_residual=[*range(70, 90)]), "quick")
     (hyper,) = [row for row in rows if row.condition == "hyper-residual" and row.claim == "number-of-minima"]
     assert (hyper.verdict, hyper.p) == ("undecided", pytest.approx(2 / 21))
+
+
+def test_an_output_bias_is_a_reading_of_its_own(carried_out: CarryOut) -> None:
+    settings = dataclasses.replace(figure_4.STUDY.settings["smoke"], runs=6)
+    rows = judge(figure_4.STUDY, carried_out(figure_4.STUDY, settings), "smoke")
+    for claim, architectures in (
+        ("number-of-minima", list(figure_4.PAPER_MINIMA)),
+        ("one-or-zero", ["plain"]),
+    ):
+        found = [(row.condition, row.headline) for row in rows if row.claim == claim]
+        with_bias = [f"{name}, 11 parameters, an output bias" for name in architectures]
+        assert found == [(name, True) for name in architectures] + [(name, False) for name in with_bias]
+
+
+def test_the_share_with_one_or_no_better_neighbour_is_judged() -> None:
+    def verdict(*counts: float) -> str:
+        rows = [
+            (target, "plain", "better_neighbours", number, count + target * (number == 2))
+            for target in range(6)
+            for number, count in enumerate(counts)
+        ]
+        table = pd.DataFrame(rows, columns=["target", "architecture", "quantity", "bin", "value"])
+        claim = next(claim for claim in figure_4.STUDY.claims if claim.id == "one-or-zero")
+        only = dataclasses.replace(figure_4.STUDY, claims=(claim,))
+        (row,) = judge(only, results_of(table), "quick")
+        return row.verdict
+
+    assert verdict(50, 20, 30) == "holds"
+    assert verdict(20, 20, 60) == "contradicted"
 
 
 def test_an_output_sign_doubles_the_plain_minima() -> None:

@@ -39,6 +39,13 @@ def test_the_residual_network_is_faster_but_for_a_start_along_the_modes(
     assert half.detail == "steps: plain 140, residual 75; as printed, plain 243"
 
 
+def test_skips_raise_the_initial_velocity(verdicts: dict[tuple[str, str], Verdict]) -> None:
+    """From 1e-4 the plain velocity is of that size; the residual one is |S − I| to leading order, √2·√(2² + ½²)."""
+    row = verdicts["higher-initial-velocity", "(a) small random weights"]
+    assert (row.verdict, row.headline) == ("holds", True)
+    assert row.detail.startswith("medians 2.92 and 0.000")
+
+
 def test_corrected_equations_agree_and_printed_ones_do_not(
     verdicts: dict[tuple[str, str], Verdict],
 ) -> None:

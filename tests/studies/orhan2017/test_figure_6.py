@@ -78,6 +78,15 @@ def test_an_s_on_the_wrong_side_contradicts_the_interval(
     assert against == {"s = 3"}
 
 
+def test_deeper_networks_gain_more(verdicts: dict[tuple[str, str], Verdict]) -> None:
+    rows = [v for v in verdicts.values() if v.claim == "more-in-deeper-networks"]
+    assert [(v.verdict, v.paired) for v in rows] == [("holds", True)] * 2
+    gaps = [
+        verdicts["order-of-times", f"plain − residual, {layers} layers, spread 0.0001"] for layers in (10, 3)
+    ]
+    assert rows[0].statistic == pytest.approx((gaps[0].statistic or 0) - (gaps[1].statistic or 0))
+
+
 def test_eqs_22_and_23_are_descent_under_each_others_labels(
     verdicts: dict[tuple[str, str], Verdict],
 ) -> None:

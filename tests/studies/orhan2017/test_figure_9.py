@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from skiplab.experiments import networks
+from skiplab.experiments.gains import PLAIN, GainExperiment
 from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.trial import Call
 from skiplab.reproduction.verdict import judge
@@ -27,7 +28,8 @@ def results_of(trained: Make, accuracy: dict[str, float], slopes: dict[str, floa
         for seed in (*range(6), 500):
             norms = np.exp((slopes[skip] + (seed % 500) / 1000) * np.arange(5))
             result = [value + (seed % 500) / 10000]
-            table = trained("residual", seed, result, skip=skip, norms=[norms] * 3)
+            model, matrix = ("plain", "identity") if skip == "plain" else ("residual", skip)
+            table = trained(model, seed, result, skip=matrix, norms=[norms] * 3)
             parts.append(Part(networks.train.name, "search" if seed == 500 else "decide", table))
     return Results(SETTINGS, parts)
 
@@ -46,14 +48,14 @@ def test_skips_go_from_the_least_to_the_most_orthogonal() -> None:
 @pytest.mark.parametrize(
     ("accuracy", "slopes", "verdict"),
     [
-        ((0.3, 0.5, 0.8, 0.79), (1.0, 0.5, 0.0, 0.0), "holds"),
-        ((0.8, 0.5, 0.3, 0.9), (0.0, 0.2, 1.0, 0.0), "contradicted"),
+        ((0.3, 0.5, 0.8, 0.79, 0.4), (1.0, 0.5, 0.0, 0.0, 0.0), "holds"),
+        ((0.8, 0.5, 0.3, 0.9, 0.7), (0.0, 0.2, 1.0, 0.0, 0.0), "contradicted"),
     ],
 )
 def test_claims_follow_the_numbers(
     trained: Make, accuracy: tuple[float, ...], slopes: tuple[float, ...], verdict: str
 ) -> None:
-    skips = ("folded-1", "folded-4", "orthogonal", "identity")
+    skips = ("folded-1", "folded-4", "orthogonal", "identity", "plain")
     results = results_of(
         trained, dict(zip(skips, accuracy, strict=True)), dict(zip(skips, slopes, strict=True))
     )
@@ -63,6 +65,7 @@ def test_claims_follow_the_numbers(
         ("monotone-in-folding", "digits, best gains (1)"),
         ("orthogonal-not-worse", "digits, best gains (1)"),
         ("orthogonal-slightly-better", "digits, best gains (1)"),
+        ("no-help-without-breaking", "folded-1, digits, best gains (1)"),
         ("folded-gradients-decay", "digits, common gain 1"),
     ]
     for row in (rows[0], rows[-1]):
@@ -72,16 +75,29 @@ def test_claims_follow_the_numbers(
 def test_every_skip_matrix_is_searched_and_decided() -> None:
     calls = named(SETTINGS)
     skips = ["folded-1", "folded-4", "orthogonal", "identity"]
-    assert [(call.settings.skip, call.stage, call.settings.seeds[0]) for call in calls] == [
-        (skip, *stage) for skip in skips for stage in (("decide", 0), ("search", 500))
-    ]
-    assert {call.settings.model for call in calls} == {"residual"}
+    models = [*(("residual", skip) for skip in skips), ("plain", "identity")]
+    assert [
+        (call.settings.model, call.settings.skip, call.stage, call.settings.seeds[0]) for call in calls
+    ] == [(*model, *stage) for model in models for stage in (("decide", 0), ("search", 500))]
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_plain_networks_are_figure_7s(scale: str) -> None:
+    """Whatever the number of runs with skips, so that plain networks are trained once."""
+    theirs = Results(figure_7.STUDY.settings[scale])
+    ours = {call for call in named(STUDY.settings[scale]) if call.settings.model == "plain"}
+    experiment = GainExperiment(PLAIN)
+    assert ours == set(experiment.train(theirs))
+    assert {call for call in figure_7.STUDY.stages[0](theirs) if call.settings.model == "plain"} <= ours
 
 
 def test_identity_skips_are_figure_7s_residual_networks() -> None:
     """With as many runs the search and the deciding runs of identity skips are the very same trials."""
     quick = figure_7.STUDY.settings["quick"]
-    shared = {call for call in named(STUDY.settings["quick"]) if call.settings.skip == "identity"}
+    quick_calls = named(STUDY.settings["quick"])
+    shared = {
+        call for call in quick_calls if (call.settings.model, call.settings.skip) == ("residual", "identity")
+    }
     searched = {
         call for call in figure_7.STUDY.stages[0](Results(quick)) if call.settings.model == "residual"
     }

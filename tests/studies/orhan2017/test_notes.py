@@ -3,9 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import Verdict, judge
+from skiplab.studies.orhan2017.notes import derivatives
 from skiplab.studies.orhan2017.notes.study import STUDY, Settings
 from skiplab.studies.orhan2017.notes.trials import SHAPES
 
@@ -31,6 +33,7 @@ def test_every_corrected_statement_holds(verdicts: list[Verdict]) -> None:
         "note-1-degenerate-printed",
         "note-2-columns-printed",
         "note-2-singular-printed",
+        "single-zero-printed",
         "note-2-residual-printed",
         "note-3-columns-printed",
         "note-3-degenerate-printed",
@@ -93,6 +96,40 @@ def test_one_network_that_disobeys_contradicts_its_claims(
     assert {claim for claim, _ in after - before} == claims
 
 
+@pytest.mark.parametrize(
+    ("quantity", "claim"),
+    [
+        ("eq 27", "note-1-derivatives"),
+        ("eq 28", "note-2-first-derivatives"),
+        ("eq 35", "note-3-first-derivatives"),
+    ],
+)
+def test_a_derivative_that_is_off_contradicts_its_equation(
+    results: Results, with_rows: Callable[..., Results], quantity: str, claim: str
+) -> None:
+    changed = results.frame.copy()
+    rows = (changed["quantity"] == quantity) & (changed["draw"] == 1)
+    assert rows.any()
+    changed.loc[rows, "value"] = 1e-6
+    found = judge(STUDY, with_rows(results, changed), "quick")
+    assert {each.verdict for each in found if each.claim == claim} == {"contradicted"}
+
+
+def test_derivatives_are_compared_with_finite_differences_too() -> None:
+    """Eq 28 and eq 35 at one point, by hand; a wrong sign of a cross term would be seen."""
+    a = torch.tensor([[1.0, 2.0], [0.5, -1.0]], dtype=torch.float64)
+    b = torch.tensor([[0.5, 1.0], [-1.0, 1.5]], dtype=torch.float64)
+    s = torch.tensor([3.0, 1.5], dtype=torch.float64)
+    assert derivatives._eq_28(a, b, s) < 1e-14
+    step = torch.zeros_like(a)
+    step[0, 1] = 1e-6
+    slope = (derivatives._energy(a + step, b, s) - derivatives._energy(a - step, b, s)) / 2e-6
+    # a²·b² = .5, a²·b¹ = 2: −(1.5 − .5)·1 + 2·.5 = 0 in unit 1.
+    assert float(slope) == pytest.approx(0.0, abs=1e-8)
+    assert derivatives._eq_35(torch.tensor([0.5, -0.2, 1.0], dtype=torch.float64), 3.0) < 1e-14
+    assert derivatives._apart(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0])) == 0.5
+
+
 def test_the_figure_has_two_panels_per_note(results: Results) -> None:
     figure = STUDY.figure(results)
     assert len(figure.axes) == 6
@@ -103,5 +140,6 @@ def test_the_figure_has_two_panels_per_note(results: Results) -> None:
 
 def test_trials_hold_ten_networks_of_each_note() -> None:
     calls = STUDY.stages[0](Results(Settings(runs=25, seed=3)))
-    assert len(calls) == 9
-    assert calls[-1].settings.seeds == tuple(range(3_000_020, 3_000_025))
+    assert len(calls) == 10
+    assert calls[-2].settings.seeds == tuple(range(3_000_020, 3_000_025))
+    assert len(calls[-1].settings.seeds) == 25

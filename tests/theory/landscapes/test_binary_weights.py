@@ -42,6 +42,18 @@ def test_deep_networks_agree_at_sampled_configurations(architecture: str, output
         assert fast[index] == pytest.approx(slow, rel=1e-13, abs=1e-13)
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_an_output_bias_is_added_to_the_output(architecture: str) -> None:
+    inputs, targets, biases = problem(depth=2)
+    fast = losses(architecture, inputs, targets, biases, depth=2, output_bias=True)
+    assert fast.shape == (2**11,)
+    net = toy_net(architecture, 2, biases)
+    for index in range(0, 2**11, 7):
+        signs = signs_of(index, 11)
+        slow = loss_of(net, signs[:-1], inputs, targets - signs[-1])
+        assert fast[index] == pytest.approx(slow, rel=1e-13, abs=1e-13)
+
+
 def test_the_size_of_a_block_does_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, targets, biases = problem(depth=3)
     whole = losses("hyper-residual", inputs, targets, biases, depth=3)

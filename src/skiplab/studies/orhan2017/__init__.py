@@ -2,6 +2,7 @@
 
 from skiplab.reproduction.study import Paper
 from skiplab.studies.orhan2017 import (
+    equation_26,
     figure_1,
     figure_2,
     figure_3,
@@ -11,6 +12,7 @@ from skiplab.studies.orhan2017 import (
     figure_7,
     figure_8,
     figure_9,
+    figure_9_rows,
     figure_10,
     figure_11,
     figure_12,
@@ -38,8 +40,10 @@ STUDIES = (
     figure_7.STUDY,
     figure_8.STUDY,
     figure_9.STUDY,
+    figure_9_rows.STUDY,
     figure_10.STUDY,
     figure_11.STUDY,
+    equation_26.STUDY,
     figure_12.STUDY,
     notes.STUDY,
     note_4.STUDY,

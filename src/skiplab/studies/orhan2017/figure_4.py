@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from skiplab.reproduction import Claim, Evidence, Results, Study, Value, scales
+from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, Value, scales
+from skiplab.reproduction.trial import Trial
 from skiplab.studies.orhan2017.landscapes.experiment import (
     ORDER_CLAIMS,
     QUICK,
@@ -14,18 +16,55 @@ from skiplab.studies.orhan2017.landscapes.experiment import (
     by_target,
     targets,
 )
+from skiplab.studies.orhan2017.landscapes.trials import biased_landscape, landscape
 
 PAPER_MINIMA = {"plain": 3.2e6, "path-residual": 505e3, "residual": 140e3, "hyper-residual": 54.0}
 
 
+@dataclass(frozen=True)
+class Settings(LandscapeSettings):
+    """Those of both figures, and whether the output's bias is taken as a further parameter, too."""
+
+    output_bias: bool = True
+
+
+def readings(results: Results) -> list[Call]:
+    """Name one trial per random target, and one more with the output's bias as a further parameter."""
+    calls = targets(results)
+    if not results.settings.output_bias:
+        return calls
+    return calls + [biased_landscape.of(call.settings, f"{call.label}, output bias") for call in calls]
+
+
+def each_reading(results: Results) -> list[tuple[Trial, str]]:
+    """The trials of both readings of the number of parameters, and what is added to a condition's words."""
+    with_bias = (biased_landscape, f", {results.settings.weights + 1} parameters, an output bias")
+    return [(landscape, ""), with_bias] if results.settings.output_bias else [(landscape, "")]
+
+
 def minima(results: Results) -> Iterator[Evidence]:
     """Numbers of local minima, one per target, beside the paper's of its one target."""
-    counts = by_target(results, "minima")
-    for architecture, paper in PAPER_MINIMA.items():
-        ours = counts[architecture]
-        fewer = f"{int((ours <= paper).sum())} of {len(ours)} targets have no more minima than the paper's"
-        detail = f"{results.settings.weights} weights; {fewer}"
-        yield Evidence(architecture, [ours.tolist()], paper_value=paper, detail=detail)
+    for trial, reading in each_reading(results):
+        counts = by_target(results, "minima", trial)
+        for architecture, paper in PAPER_MINIMA.items():
+            ours = counts[architecture]
+            fewer = (
+                f"{int((ours <= paper).sum())} of {len(ours)} targets have no more minima than the paper's"
+            )
+            words, headline = f"{architecture}{reading}", not reading
+            yield Evidence(words, [ours.tolist()], paper_value=paper, headline=headline, detail=fewer)
+
+
+def one_or_zero(results: Results) -> Iterator[Evidence]:
+    """The share of the plain network's configurations with one better neighbour or none, one number per target."""
+    for trial, reading in each_reading(results):
+        rows = results.rows(trial, architecture="plain", quantity="better_neighbours")
+        counts = rows.pivot(index="target", columns="bin", values="value")
+        shares = counts.div(counts.sum(axis=1), axis=0)
+        none, one = (shares[number].median() for number in (0, 1))
+        detail = f"medians: {none:.3g} have none, {one:.3g} have one"
+        share = (shares[0] + shares[1]).tolist()
+        yield Evidence(f"plain{reading}", [share], headline=not reading, detail=detail)
 
 
 def figure(results: Results) -> Any:
@@ -40,8 +79,8 @@ def figure(results: Results) -> Any:
 STUDY = Study(
     id="orhan2017/figure-4",
     words=__file__,
-    settings=scales(LandscapeSettings, quick=QUICK, smoke=SMOKE),
-    stages=(targets,),
+    settings=scales(Settings, quick={**QUICK, "output_bias": False}, smoke=SMOKE),
+    stages=(readings,),
     figure=figure,
     source="section 2.2",
     claims=(
@@ -52,8 +91,15 @@ STUDY = Study(
             kind=Value(tolerance=0.1, spread="range"),
             unit="local minima",
         ),
+        Claim(
+            "one-or-zero",
+            "Configurations with one or zero better neighbours dominate the plain landscape: more than half.",
+            one_or_zero,
+            kind=Greater(margin=-0.5),
+            unit="share of configurations",
+        ),
         *ORDER_CLAIMS,
     ),
-    cost={"smoke": 0.1, "quick": 12.0, "paper": 40.0},
+    cost={"smoke": 0.2, "quick": 12.0, "paper": 120.0},
     in_tour=True,
 )

@@ -33,7 +33,14 @@ def figure(results: Results) -> Any:
     """Gradient norms by layer at best gains and at a common one, and learning curves."""
     from skiplab.experiments.gain_figures import norms_and_curves
 
-    return norms_and_curves(results, {model.name: model for model in EXPERIMENT.models})
+    figure = norms_and_curves(results, {model.name: model for model in EXPERIMENT.models})
+    for left, middle in zip(figure.axes[::3], figure.axes[1::3], strict=True):
+        ends = [end for ax in (left, middle) for end in ax.get_ylim()]
+        for ax in (left, middle):  # so that what vanishes at one gain can be compared with the other
+            ax.set_ylim(min(ends), max(ends))
+            ax.yaxis.set_minor_formatter("")
+        middle.set_title(f"{middle.get_title(loc='left')} (judged)")
+    return figure
 
 
 STUDY = Study(

@@ -14,7 +14,7 @@ draws in Figure S1.
 **Order of the configurations.** Weight 0 is the most significant bit of a configuration's index, so that
 ``losses.reshape((2,) * n)`` has one axis a weight. The weights come layer by layer; within a layer row by
 row, W[0,0], W[0,1], W[1,0], W[1,1], where W[i,j] leads from unit j to unit i; then the two output weights;
-last, if there is one, the sign that multiplies the output. Bit 0 means +1, bit 1 means −1.
+last, if there are any, the sign that multiplies the output and the output's bias. Bit 0 means +1, bit 1 −1.
 
 Nothing is computed twice: layers are shared by all configurations that begin with the same weights, and a
 unit with weights ±1 has only the four input sums ±(x₁ + x₂), ±(x₁ − x₂), so the last hidden layer has
@@ -103,15 +103,17 @@ def losses(
     biases: Floats | None = None,
     depth: int = 5,
     output_sign: bool = False,
+    *,
+    output_bias: bool = False,
 ) -> Floats:
     """Return the mean squared error of every ±1 configuration, in the order the module describes.
 
     ``inputs`` is (points, 2), ``targets`` (points,), ``biases`` (depth, 2) or None for zeros. With
-    ``output_sign`` a further ±1 multiplies the output: the paper counts 23 weights where its network of
-    depth 5 has 22, and this is one reading of the 23rd.
+    ``output_sign`` a further ±1 multiplies the output, with ``output_bias`` a further ±1 is added to it: the
+    paper counts 23 weights where its network of depth 5 has 22, and these are two readings of the 23rd.
 
-    The result has 2**(4·depth + 2) entries (times 2 with ``output_sign``), each exact to a few units of
-    float64 rounding relative to max(1, loss).
+    The result has 2**(4·depth + 2) entries (times 2 with either), each exact to a few units of float64 rounding
+    relative to max(1, loss).
 
     >>> x, y = np.array([[1.0, 0.0]]), np.array([1.0])
     >>> losses("plain", x, y, depth=1)[:4]  # both units show 1: the output is 2, 0, 0 or −2
@@ -132,6 +134,12 @@ def losses(
         f"biases have shape {biases.shape}; pass one number a hidden unit, ({depth}, 2).",
     )
 
+    if output_bias:
+        # A bias of the output is a shift of the targets.
+        shifted = [
+            losses(architecture, inputs, targets - bias, biases, depth, output_sign) for bias in (1, -1)
+        ]
+        return np.stack(shifted, axis=-1).reshape(-1)
     net = _ToyNet(architecture, biases)
     start = inputs.T[None].copy()
     result = np.empty((16 ** (depth - 1), 64))

@@ -11,6 +11,7 @@ from skiplab.studies.orhan2017.figure_1.evidence import ROUNDING, broken, kept
 from skiplab.studies.orhan2017.figure_1.trials import COMMON, OUTER, RandomNetworks, changed_networks
 
 WITH_SKIPS = ("residual", "hyper-residual", "path-residual")
+FROM_INPUT = "residual, skip from input"
 ONE_PERCENT = 0.01
 
 
@@ -84,7 +85,7 @@ STUDY = Study(
         Claim(
             "skips-break-rescaling",
             "Skips between layers break the rescaling symmetry, adjacent ones too: outputs move by more than 1 %.",
-            broken("rescaling", *WITH_SKIPS),
+            broken("rescaling", *WITH_SKIPS, "residual, linear"),
             kind=Greater(margin=-ONE_PERCENT),
             unit="mean relative change",
             source="sections 2.1 and 2.2",
@@ -98,8 +99,26 @@ STUDY = Study(
             source="section 2.2",
         ),
         Claim(
+            "skip-from-input-orders-units",
+            "The input is ordered, and a skip from it orders all layers: permuting all hidden layers alike moves "
+            "outputs by more than 1 %.",
+            broken(COMMON, FROM_INPUT),
+            kind=Greater(margin=-ONE_PERCENT),
+            unit="mean relative change",
+            source="section 2.1",
+        ),
+        Claim(
+            "skip-from-input-breaks-outer-rescaling",
+            "A skip from the input also breaks the rescaling of the first matrix against the last: outputs move by "
+            "more than 1 %.",
+            broken(OUTER, FROM_INPUT),
+            kind=Greater(margin=-ONE_PERCENT),
+            unit="mean relative change",
+            source="ours",
+        ),
+        Claim(
             "common-permutation-stays",
-            "Permuting all hidden layers alike survives identity skips.",
+            "Permuting all hidden layers alike survives identity skips, if none comes from the input.",
             kept(COMMON, "residual"),
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change",
@@ -116,7 +135,8 @@ STUDY = Study(
         ),
         Claim(
             "outer-rescaling-stays",
-            "One rescaling survives the skips, that of the first matrix against the last.",
+            "One rescaling survives the skips if none comes from the input, that of the first matrix against the "
+            "last.",
             kept(OUTER, *WITH_SKIPS),
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change",

@@ -20,6 +20,8 @@ NETWORKS = {
     "plain, linear": ("plain", "linear"),
     "plain, tanh": ("plain", "tanh"),
     "residual": ("residual", "relu"),
+    "residual, linear": ("residual", "linear"),
+    "residual, skip from input": ("input-residual", "relu"),
     "hyper-residual": ("hyper-residual", "relu"),
     "path-residual": ("path-residual", "relu"),
 }
@@ -43,7 +45,7 @@ class RandomNetworks:
     factor: float = 10.0
 
 
-@trial("orhan2017/changed-networks", version=1)
+@trial("orhan2017/changed-networks", version=2)
 def changed_networks(settings: RandomNetworks, bench: Bench) -> pd.DataFrame:
     """Permute and rescale random networks and compare outputs: one row per network, symmetry and change (``draw``).
 
@@ -58,11 +60,14 @@ def changed_networks(settings: RandomNetworks, bench: Bench) -> pd.DataFrame:
     from skiplab.randomness import torch_generator
 
     stream = torch_generator(0, "figure 1 inputs")
-    inputs = torch.randn(settings.samples, settings.inputs, generator=stream, dtype=torch.float64)
-    inputs = inputs.to(bench.device)
+    few, many = (
+        torch.randn(settings.samples, size, generator=stream, dtype=torch.float64).to(bench.device)
+        for size in (settings.inputs, settings.width)
+    )
     frames = []
     for done, (name, (kind, activation)) in enumerate(NETWORKS.items()):
         bench.tell(done / len(NETWORKS), name)
+        inputs = many if kind == "input-residual" else few
         modules = [random_network(settings, kind, activation, seed) for seed in settings.seeds]
         ensemble = Ensemble.of(modules, device=bench.device)
         seeds: dict[str, Any] = {"seed": settings.seeds}
@@ -124,13 +129,14 @@ def random_network(settings: RandomNetworks, kind: str, activation: str, seed: i
     classes = {
         "plain": fully_connected.PlainNet,
         "residual": fully_connected.ResidualNet,
+        "input-residual": fully_connected.InputResidualNet,
         "hyper-residual": fully_connected.HyperResidualNet,
         "path-residual": fully_connected.PathResidualNet,
     }
     # Gain √2 keeps the size of a plain ReLU network's activities, gain 1 that of the others'.
     gain = 2**0.5 if activation == "relu" else 1.0
     network = classes[kind](
-        settings.inputs,
+        settings.width if kind == "input-residual" else settings.inputs,
         settings.width,
         settings.depth,
         settings.outputs,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from skiplab.experiments.gains import PLAIN, accuracies, of_accuracies
-from skiplab.reproduction import Evidence, Results
+from skiplab.experiments import networks
+from skiplab.experiments.gains import LEARNED, PLAIN, accuracies, chance, of_accuracies, share_that
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.orhan2017.figure_12.profiles import (
     CONSTANT,
     DECREASING,
@@ -16,6 +18,8 @@ from skiplab.studies.orhan2017.figure_12.profiles import (
 )
 from skiplab.studies.orhan2017.figure_12.trials import constant_or_start
 from skiplab.studies.orhan2017.rescaled_networks import after
+
+LIVE = ", those that learn"  # how conditions without the others end
 
 
 def against_strongest(results: Results) -> Iterator[Evidence]:
@@ -30,6 +34,44 @@ def against_strongest(results: Results) -> Iterator[Evidence]:
         detail = f"{in_words(own)} against {others[place].name}, {in_words(rest[place])}"
         pair = condition._replace(rows=[own, rest[place]])
         yield from of_accuracies(pair, [DECREASING, others[place]], detail)
+
+
+def of_those_that_learn(found: Found) -> Found:
+    """The same evidence; where some networks never learn, the headline is about the others and all are a further row.
+
+    The chosen profile leaves a quarter of the networks dead, next to which nothing else would be seen.
+    """
+
+    def judged(results: Results) -> Iterator[Evidence]:
+        rows = {row.condition: row for row in found(results)}
+        for condition, row in rows.items():
+            everyone = rows.get(condition.removesuffix(LIVE))
+            if f"{condition}{LIVE}" in rows:
+                yield replace(row, headline=False)
+            elif condition.endswith(LIVE) and everyone is not None:
+                yield replace(row, headline=True, detail=everyone.detail.partition("; the mean is over")[0])
+            else:
+                yield row
+
+    return judged
+
+
+def generally(results: Results) -> Iterator[Evidence]:
+    """Mean accuracy over the paper's profiles but a = b = 0, and that of a = b = 0, one number per search seed."""
+    for data in results.settings.data:
+        gain = PROFILES.own_gain(results, data, PLAIN)
+        where = {"data": data, "gain": gain, "quantity": "accuracy", "epoch": results.settings.search_epochs}
+        rows = results.rows(networks.train, stage="search", **where)
+        wide = rows[rows["slope"] <= 0].pivot(index="seed", columns=["slope", "offset"], values="value")
+        plain = wide[0.0, 0.0]
+        others = wide.drop(columns=[(0.0, 0.0)])
+        alive = others >= LEARNED * chance(data)
+        samples = [others.mean(axis=1), others.where(alive).mean(axis=1)]
+        dead = f"never learn: {share_that(~alive.to_numpy().ravel())} networks"
+        words = f"{data}, gain {gain:.3g}, {others.shape[1]} profiles"
+        for sample, who in zip(samples, ("", LIVE), strict=True):
+            pair = [sample.tolist(), plain.tolist()]
+            yield Evidence(f"{words}{who}", pair, headline=not who, detail="" if who else dead, paired=True)
 
 
 def whole(results: Results) -> Iterator[Evidence]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.patches import Rectangle
 
 from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+from skiplab.experiments.gains import LEARNED, chance
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import final_dots, heatmap, learning_curves
 from skiplab.figures.style import new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2017.figure_12.profiles import KINDS, PROFILES, best_of, searched
-from skiplab.studies.orhan2017.rescaled_networks import ratios
+from skiplab.studies.orhan2017.rescaled_networks import after, ratios
 
 SHOWN = {kind.name: kind for kind in KINDS}
 
@@ -25,11 +27,20 @@ def panels(results: Results) -> Any:
     figure, axes = new_figure(columns=3, rows=2, width=8.4, height=6.0)
     (lines, symmetry, curves), (grid, gains, by_gain) = axes
     _profiles(lines, results, data)
-    final_dots(symmetry, list(SHOWN), [ratios(PROFILES.at(results, data, kind)) for kind in KINDS])
+    least = LEARNED * chance(data)
+    kept = [PROFILES.at(results, data, kind) for kind in KINDS]
+    learned = [after(rows, "before") >= least for rows in kept]
+    final_dots(
+        symmetry, list(SHOWN), [_those(ratios(rows), who) for rows, who in zip(kept, learned, strict=True)]
+    )
     symmetry.axhline(1, color="#999999", linewidth=0.8, zorder=0)
     symmetry.set(ylabel="accuracy ratio after rescaling", title="rescaling symmetry")
     runs = {name: best_curves(results, data, kind, PROFILES) for name, kind in SHOWN.items()}
-    learning_curves(curves, range(1, settings.epochs + 1), runs)
+    epochs = range(1, settings.epochs + 1)
+    learning_curves(curves, epochs, {name: _those(each, each[:, -1] >= least) for name, each in runs.items()})
+    for name, each in runs.items():  # dead networks, one line each
+        for dead in each[each[:, -1] < least]:
+            curves.plot(epochs, dead, color=colour_of(name), linewidth=0.6, linestyle=":")
     curves.set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
     _grid(grid, results, data)
     gains_panel(gains, results, data, SHOWN, PROFILES)
@@ -40,6 +51,11 @@ def panels(results: Results) -> Any:
     for letter, ax in zip("abcdef", axes.flat, strict=True):
         panel_letter(ax, letter)
     return figure
+
+
+def _those(values: np.ndarray, learned: np.ndarray) -> np.ndarray:
+    """The runs that learn, or all where none does."""
+    return values[learned] if learned.any() else values
 
 
 def _profiles(ax: Any, results: Results, data: str) -> None:
@@ -56,7 +72,7 @@ def _profiles(ax: Any, results: Results, data: str) -> None:
 
 
 def _grid(ax: Any, results: Results, data: str) -> None:
-    """Mean accuracy of the search at the gain of its best profile, in per cent."""
+    """Mean accuracy of the search at the gain of its best profile, in per cent; each kind's choice framed."""
     means = searched(results, data)
     gain = float(best_of(means)["gain"])
     wide = matching(means, gain=gain).pivot(index="slope", columns="offset", values="value")
@@ -69,4 +85,11 @@ def _grid(ax: Any, results: Results, data: str) -> None:
         row_label="slope a",
         column_label="offset b",
         value_label=f"accuracy in %, search, gain {gain:.3g}",
+        best=None,
     )
+    slopes, offsets = ([float(each) for each in axis] for axis in (wide.index, wide.columns))
+    for name, kind in SHOWN.items():
+        line = PROFILES.best_profile(results, data, kind, gain)
+        column, row = offsets.index(line["offset"]), slopes.index(line["slope"])
+        corner = (column - 0.46, row - 0.46)
+        ax.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, edgecolor=colour_of(name), linewidth=2))

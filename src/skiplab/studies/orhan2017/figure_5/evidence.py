@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from skiplab.reproduction import Evidence, Found, Results
-from skiplab.studies.orhan2017.figure_5.terms import singular_sets, terms
+from skiplab.studies.orhan2017.figure_5.terms import initial_velocity, singular_sets, terms
 from skiplab.studies.orhan2017.figure_5.trials import (
     EXACT_ONES,
     FOLLOWED,
@@ -63,6 +63,17 @@ def faster(results: Results) -> Iterator[Evidence]:
         gap = np.log10(plain / residual).tolist()
         headline = start in (ONES, ONES_MODES)
         yield Evidence(f"(b) plain {NAMES[start]}", [gap], headline=headline, detail=detail)
+
+
+def starts_faster(results: Results) -> Iterator[Evidence]:
+    """log₁₀ of the residual network's velocity at small random weights over the plain one's."""
+    import numpy as np
+
+    residual, plain = (
+        values(results, initial_velocity, "velocity", network=network) for network in ("residual", "plain")
+    )
+    detail = f"medians {np.median(residual):.3g} and {np.median(plain):.3g}"
+    yield Evidence(f"(a) {NAMES[SMALL]}", [np.log10(residual / plain).tolist()], detail=detail)
 
 
 def _mean(steps: np.ndarray) -> float:

@@ -29,6 +29,12 @@ from skiplab.studies.orhan2017.figure_5.trials import (
 PLAIN, RESIDUAL = colour_of("plain"), colour_of("residual")
 TINTS = {ONES: PLAIN, ONES_MODES: "#E69F00", ORTHONORMAL: "#999999", MODES: "#56B4E9", EXACT_ONES: "#882255"}
 PRINTED: Any = (0, (2, 1.5))  # dashes
+LOSSES = {
+    ONES: "Plain, b = a",
+    EXACT_ONES: "the same, no noise",
+    ONES_MODES: "Plain, b = u",
+    ORTHONORMAL: "Plain, orthonormal",
+}
 COSINES = {
     "cooperation ⊥ competition: at zero": ("zero", "residual"),
     "learning, u = v": ("zero, while learning, u = v", "residual"),
@@ -98,10 +104,10 @@ def _steps(results: Results, start: str, network: str, label: str, colour: str) 
 
 def _losses(results: Results) -> list[Line]:
     lines = [Line(path(results, MODES, "residual", "loss"), RESIDUAL, "Residual")]
-    lines += [Line(path(results, name, "plain", "loss"), TINTS[name]) for name in (ONES, EXACT_ONES)]
-    for name in (ONES_MODES, ORTHONORMAL):
-        lines.append(Line(path(results, name, "plain", "loss"), TINTS[name]))
-        lines.append(Line(path(results, name, "plain", "loss", "printed"), TINTS[name], style=PRINTED))
+    for name, label in LOSSES.items():
+        lines.append(Line(path(results, name, "plain", "loss"), TINTS[name], label))
+        if name in (ONES_MODES, ORTHONORMAL):  # elsewhere the printed equations give the same
+            lines.append(Line(path(results, name, "plain", "loss", "printed"), TINTS[name], style=PRINTED))
     return [*lines, Line((np.empty(0), np.empty(0)), "#777777", "as printed", PRINTED)]
 
 

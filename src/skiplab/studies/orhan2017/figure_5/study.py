@@ -7,8 +7,23 @@ from typing import Any
 
 from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales, subset
-from skiplab.studies.orhan2017.figure_5.evidence import agrees, faster, oriented, orthogonal, stays
-from skiplab.studies.orhan2017.figure_5.terms import SETS, RandomTasks, SingularStarts, singular_sets, terms
+from skiplab.studies.orhan2017.figure_5.evidence import (
+    agrees,
+    faster,
+    oriented,
+    orthogonal,
+    starts_faster,
+    stays,
+)
+from skiplab.studies.orhan2017.figure_5.terms import (
+    SETS,
+    RandomTasks,
+    SingularStarts,
+    SmallStarts,
+    initial_velocity,
+    singular_sets,
+    terms,
+)
 from skiplab.studies.orhan2017.figure_5.trials import FOLLOWED, Descents, FollowedNetwork, agreement, descents
 from skiplab.studies.orhan2017.smallest_effects import POWERS_OF_TEN, TEN_PERCENT
 
@@ -43,6 +58,7 @@ def flows(results: Results) -> list[Call]:
             for network, start, until in FOLLOWED
         ),
         terms.of(RandomTasks(seeds), "cooperation and competition"),
+        initial_velocity.of(subset(SmallStarts, settings, seeds=seeds), "initial velocity"),
         singular_sets.of(SingularStarts(seeds), "singular sets"),
     ]
 
@@ -72,6 +88,14 @@ STUDY = Study(
             kind=Greater(worth=TEN_PERCENT),
             unit=POWERS_OF_TEN,
             source="caption",
+        ),
+        Claim(
+            "higher-initial-velocity",
+            "The vectors that skips add increase the initial velocity of small random weights.",
+            starts_faster,
+            kind=Greater(worth=TEN_PERCENT),
+            unit=POWERS_OF_TEN,
+            source="section 2.3.1",
         ),
         Claim(
             "ode-is-descent",

@@ -1,4 +1,4 @@
-"""Cooperation, competition and singular sets of three-layer linear networks: two further trials."""
+"""Cooperation, competition, initial velocity and singular sets of three-layer linear networks: further trials."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction.trial import Bench, trial
-from skiplab.studies.orhan2017.figure_5.trials import Row, frame_of
+from skiplab.studies.orhan2017.figure_5.trials import SMALL, Row, frame_of, paper_task, start
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,14 @@ class RandomTasks:
     seeds: tuple[int, ...]
     modes: int = 3
     times: int = 21
+
+
+@dataclass(frozen=True)
+class SmallStarts:
+    """Small random weights, as in panel (a), and their standard deviation."""
+
+    seeds: tuple[int, ...]
+    noise: float = 1e-4
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,20 @@ def _cosine(cooperation: tuple[Any, Any], competition: tuple[Any, Any]) -> float
         dots = np.abs((one * two).sum(-2))
         worst = max(worst, float(np.where(both, dots / np.where(both, sizes[0] * sizes[1], 1.0), 0.0).max()))
     return worst
+
+
+@trial("orhan2017/linear-initial-velocity", version=1)
+def initial_velocity(settings: SmallStarts, bench: Bench) -> pd.DataFrame:
+    """The norm of (ȧ, ḃ) at small random weights, plain and residual, in the paper's task."""
+    import numpy as np
+
+    rows: list[Row] = []
+    for seed in settings.seeds:
+        for network in ("plain", "residual"):
+            velocity = paper_task(network).velocity(*start(SMALL, network, seed, settings.noise))
+            value = float(np.linalg.norm(np.stack(velocity)))
+            rows.append(("terms", seed, SMALL, network, "corrected", "velocity", 0.0, value))
+    return frame_of(rows)
 
 
 @trial("orhan2017/linear-singular-sets", version=1)

@@ -99,6 +99,22 @@ def speed(results: Results) -> Iterator[Evidence]:
             yield Evidence(f"{fast} over {slow}, s = {s:g}", [gap], headline=slow == "plain", detail=detail)
 
 
+def deeper(results: Results) -> Iterator[Evidence]:
+    """By how much more the faster network wins in deep networks than in three layers, in powers of ten."""
+    import numpy as np
+
+    deep = judged(results)
+    shallow = deep._replace(layers=2)
+    for slow, fast in (("plain", "residual"), ("residual", "hyper-residual")):
+        gaps = [
+            np.log10(raced(results, "time", slow, contest) / raced(results, "time", fast, contest))
+            for contest in (deep, shallow)
+        ]
+        detail = f"medians {np.median(gaps[0]):.3g} and {np.median(gaps[1]):.3g} powers of ten"
+        condition = f"{slow} over {fast}, {deep.layers + 1} against 3 layers"
+        yield Evidence(condition, gaps, detail=detail, paired=True)
+
+
 def interval_of_s(results: Results) -> Iterator[Evidence]:
     """Starts at which residual modes are faster than hyper-residual ones, but for s inside the interval, or not.
 

@@ -93,6 +93,14 @@ STUDY = Study(
             source="section 2.3.2",
         ),
         Claim(
+            "more-in-deeper-networks",
+            "What skips gain is more in deeper networks: in ten layers than in three.",
+            evidence.deeper,
+            kind=Greater(worth=TEN_PERCENT),
+            unit=POWERS_OF_TEN,
+            source="section 2.3.2",
+        ),
+        Claim(
             "faster-at-the-origin",
             "Skips speed up the dynamics around the origin (whether hyper-residual ones do so more than residual "
             "ones depends on s, which is not named).",

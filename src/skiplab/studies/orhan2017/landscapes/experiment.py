@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Ordered, Results, subset
+from skiplab.reproduction.trial import Trial
 from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, Target, landscape
 from skiplab.studies.orhan2017.smallest_effects import POWERS_OF_TEN, TEN_PERCENT
 
@@ -41,9 +42,9 @@ def targets(results: Results) -> list[Call]:
     return [landscape.of(subset(Target, settings, seed=seed), f"target {seed}") for seed in seeds]
 
 
-def by_target(results: Results, quantity: str) -> pd.DataFrame:
+def by_target(results: Results, quantity: str, trial: Trial = landscape) -> pd.DataFrame:
     """A number for each target (row) and architecture (column)."""
-    rows = results.rows(landscape, quantity=quantity)
+    rows = results.rows(trial, quantity=quantity)
     return rows.pivot(index="target", columns="architecture", values="value")[list(ARCHITECTURES)]
 
 

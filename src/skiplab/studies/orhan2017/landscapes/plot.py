@@ -21,7 +21,7 @@ _LEAST = 0.7  # where a count of zero is drawn on a logarithmic axis: just below
 
 
 def landscape_panels(results: Results, paper_minima: Mapping[str, float] | None = None) -> Figure:
-    """Draw the three distributions side by side: medians over targets, and bands for their range.
+    """Draw the three distributions side by side: medians over targets, and bands for the middle half of them.
 
     The paper's numbers of minima, where it gives them, are diamonds just left of zero better neighbours.
     """
@@ -66,12 +66,13 @@ def _histograms(results: Results, quantity: str) -> dict[str, np.ndarray]:
 
 
 def _curves(ax: Axes, histograms: Histograms, octaves: bool = False) -> None:
-    """Draw each architecture's median histogram over targets, and its range as a band."""
+    """Draw each architecture's median histogram over targets, and the middle half of them as a band."""
     for name, counts in histograms.items():
         bins = np.arange(counts.shape[1])
         # An octave stands at its geometric middle, except the first, which holds size 1 alone.
         x = np.where(bins == 0, 1.0, 2.0 ** (bins + 0.5)) if octaves else bins
-        low, middle, high = counts.min(axis=0), np.median(counts, axis=0), counts.max(axis=0)
+        # The middle half of the targets: their whole range reaches zero, which a logarithmic axis does not have.
+        low, middle, high = np.quantile(counts, (0.25, 0.5, 0.75), axis=0)
         colour = colour_of(name)
         ax.fill_between(
             x, np.maximum(low, _floor(high)), high, where=high > 0, color=colour, alpha=0.18, linewidth=0

@@ -35,6 +35,16 @@ def landscape(settings: Target, bench: Bench) -> pd.DataFrame:
     The table has one row per histogram bin, and a row each for the number of configurations and minima and
     the two means. Bin k of ``basin_size_log2`` counts minima with a basin of 2**k to 2**(k+1) − 1.
     """
+    return _described(settings, bench)
+
+
+@trial("orhan2017/binary-landscape-with-output-bias", version=1)
+def biased_landscape(settings: Target, bench: Bench) -> pd.DataFrame:
+    """The same with one parameter more, a bias of ±1 in the output: another reading of the paper's 23."""
+    return _described(settings, bench, output_bias=True)
+
+
+def _described(settings: Target, bench: Bench, *, output_bias: bool = False) -> pd.DataFrame:
     import pandas as pd
 
     from skiplab.randomness import numpy_generator
@@ -58,7 +68,15 @@ def landscape(settings: Target, bench: Bench) -> pd.DataFrame:
     for done, architecture in enumerate(ARCHITECTURES):
         bench.tell(done / len(ARCHITECTURES), architecture)
         found = describe(
-            losses(architecture, inputs, targets, biases, settings.depth, settings.weights > size),
+            losses(
+                architecture,
+                inputs,
+                targets,
+                biases,
+                settings.depth,
+                settings.weights > size,
+                output_bias=output_bias,
+            ),
             settings.tolerance,
         )
         histograms = (found.better_neighbours, found.walk_lengths, found.basin_size_octaves)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
+from skiplab.studies.orhan2017.notes.derivatives import derivatives
 from skiplab.studies.orhan2017.notes.trials import (
     ACTIVATIONS,
     NETWORKS,
@@ -86,6 +87,17 @@ def both(first: Found, second: Found) -> Found:
     def found(results: Results) -> Iterator[Evidence]:
         yield from first(results)
         yield from second(results)
+
+    return found
+
+
+def printed_derivatives(quantity: str) -> Found:
+    """Evidence of a quantity of the networks whose first derivatives are compared, which is to be 0."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        rows = results.rows(derivatives, quantity=quantity)
+        for case, each in rows.groupby("case", sort=False)["value"]:
+            yield Evidence(str(case), [each.tolist()], detail=f"{_range(each)} over {len(each)} networks")
 
     return found
 

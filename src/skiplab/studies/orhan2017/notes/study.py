@@ -8,6 +8,7 @@ from typing import Any
 from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Claim, Exact, Results, Study, chunks, scales
 from skiplab.studies.orhan2017.notes import evidence
+from skiplab.studies.orhan2017.notes.derivatives import PrintedDerivatives, derivatives
 from skiplab.studies.orhan2017.notes.evidence import ROUNDING
 from skiplab.studies.orhan2017.notes.trials import (
     NETWORKS,
@@ -31,7 +32,7 @@ class Settings:
 
 
 def draws(results: Results) -> list[Call]:
-    """Name a trial for every note and ten networks."""
+    """Name a trial for every note and ten networks, and one for first derivatives."""
     settings = results.settings
     calls = []
     for some in chunks(run_seeds(settings.seed, settings.runs), 10):
@@ -42,7 +43,8 @@ def draws(results: Results) -> list[Call]:
             three_layers.of(SingularNetworks(some), f"note 2, {names}"),
             reduced.of(third, f"note 3, {names}"),
         ]
-    return calls
+    all_ = PrintedDerivatives(tuple(run_seeds(settings.seed, settings.runs)))
+    return [*calls, derivatives.of(all_, "first derivatives")]
 
 
 def figure(results: Results) -> Any:
@@ -59,6 +61,14 @@ STUDY = Study(
     stages=(draws,),
     figure=figure,
     claims=(
+        Claim(
+            "note-1-derivatives",
+            "Eq 27 is the derivative with respect to a single weight.",
+            evidence.printed_derivatives("eq 27"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation, relative",
+            source="equation 27",
+        ),
         Claim(
             "note-1-equal-gradients",
             "Where two units have equal incoming weights, ∂E/∂W_ij = ∂E/∂W_ij′.",
@@ -142,6 +152,14 @@ STUDY = Study(
             source="ours",
         ),
         Claim(
+            "note-2-first-derivatives",
+            "Eq 28 is the derivative with respect to a_i of one mode.",
+            evidence.printed_derivatives("eq 28"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation, relative",
+            source="equation 28",
+        ),
+        Claim(
             "note-2-derivatives",
             "Eqs 29, 30, 32 and 33 are the second derivatives in a.",
             evidence.eq_30,
@@ -161,6 +179,14 @@ STUDY = Study(
             "note-2-singular-printed",
             "The plain Hessian is singular where units overlap or a_i = 0.",
             evidence.note_2("smallest", *PLAIN_POINTS[1:]),
+            kind=Exact(rounding=ROUNDING),
+            unit="smallest |eigenvalue|, relative",
+            source="section 2.3.1",
+        ),
+        Claim(
+            "single-zero-printed",
+            "The plain Hessian is singular where one b_i of one mode is zero.",
+            evidence.printed_derivatives("smallest"),
             kind=Exact(rounding=ROUNDING),
             unit="smallest |eigenvalue|, relative",
             source="section 2.3.1",
@@ -215,6 +241,14 @@ STUDY = Study(
             kind=Exact(),
             unit="zeros gained − predicted",
             source="ours",
+        ),
+        Claim(
+            "note-3-first-derivatives",
+            "Eq 35 is the derivative with respect to a_i.",
+            evidence.printed_derivatives("eq 35"),
+            kind=Exact(rounding=ROUNDING),
+            unit="largest deviation, relative",
+            source="equation 35",
         ),
         Claim(
             "note-3-derivatives",

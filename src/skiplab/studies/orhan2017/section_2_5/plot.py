@@ -30,7 +30,7 @@ _SHOWN = 2.5  # how many times the true output's size a trace may be, or it leav
 
 
 def recurrent_panels(results: Results) -> Figure:
-    """Draw an output over time, the changes of the outputs, and log₁₀ of the share of permutations left."""
+    """Draw an output over time, log₁₀ of the share of permutations left, and the changes of the outputs."""
     figure, axes = new_figure(2, rows=2, width=PAGE_WIDTH, height=5.4)
     grid = axes[0, 0].get_gridspec()
     _traces(axes[0, 0], results)
@@ -39,7 +39,7 @@ def recurrent_panels(results: Results) -> Figure:
     wide = axes[1, 0]
     wide.set_subplotspec(grid[1, :])
     _changes(wide, results)
-    for ax, letter in ((axes[0, 0], "a"), (wide, "b"), (axes[0, 1], "c")):
+    for ax, letter in ((axes[0, 0], "a"), (axes[0, 1], "b"), (wide, "c")):
         panel_letter(ax, letter)
     return figure
 

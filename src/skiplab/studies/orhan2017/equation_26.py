@@ -1,0 +1,32 @@
+"""Equation 26: whether dividing the skips from non-adjacent layers by their number helps."""
+
+from __future__ import annotations
+
+from skiplab.experiments import networks
+from skiplab.experiments.gains import HYPER_RESIDUAL, ONE_POINT, GainExperiment, Model, compare
+from skiplab.reproduction import Claim, Greater, Study, scales
+from skiplab.studies.orhan2017.figure_11 import Settings
+
+SUMS = Model("hyper-residual-sums")
+EXPERIMENT = GainExperiment(HYPER_RESIDUAL, SUMS)
+
+STUDY = Study(
+    id="orhan2017/equation-26",
+    words=__file__,
+    settings=scales(Settings, quick={**networks.QUICK, "runs": 10}, smoke=networks.SMOKE),
+    stages=EXPERIMENT.stages,
+    figure=EXPERIMENT.figure,
+    claims=(
+        Claim(
+            "normalised-better",
+            "Hyper-residual networks perform better if skips from non-adjacent layers are divided by l − 1.",
+            compare(HYPER_RESIDUAL, SUMS),
+            kind=Greater(worth=ONE_POINT),
+            unit="accuracy",
+            source="section 2.4",
+        ),
+    ),
+    cost={"quick": 35, "paper": 120},
+    paper_device="one H200",
+    in_tour=False,
+)
