@@ -1,8 +1,8 @@
 """One colour and one label for each condition, the same in every figure.
 
 The first seven colours are Okabe and Ito's, which colour-blind readers tell apart; the others were taken
-from Tol's muted scheme to differ from these in lightness. Folded skip matrices are greys as in Orhan & Pitkow
-(2018), those of the τ family go from black through red to yellow: the darker, the more orthogonal.
+from Tol's muted scheme to differ from these in lightness. Skip matrices between the identity and zero are
+greys as in Orhan & Pitkow (2018): the darker, the more orthogonal.
 """
 
 from __future__ import annotations
@@ -48,8 +48,6 @@ _FOLDED = re.compile(r"folded[-_ ]?(\d+)")
 _FULL_WIDTH = 128  # the papers fold 128 → 64 → … → 1
 _TAU = re.compile(r"tau-(\d*\.?\d+(?:e-?\d+)?)")
 _LIGHTEST_TAU = 0.5
-# Equal steps of matplotlib's inferno, whose lightness rises evenly; greys of five τ cannot be told apart.
-_SEQUENCE = ("#111111", "#57106E", "#BC3754", "#F98E09", "#F6D746")
 
 
 def colour_of(name: str) -> str:
@@ -61,7 +59,7 @@ def colour_of(name: str) -> str:
     if folded := _FOLDED.fullmatch(key):
         return _grey(_folding(int(folded[1])))
     if tau := _TAU.fullmatch(key):
-        return _along_sequence(_correlating(float(tau[1])))
+        return _grey(_correlating(float(tau[1])))
     if key.endswith("-bn"):
         # Batch normalisation changes a network's training, not its family: the same hue, darker.
         return _darker(colour_of(key.removesuffix("-bn")))
@@ -101,16 +99,6 @@ def _grey(share: float) -> str:
     """From the dense orthogonal matrix's black (0) to the lightest grey (1)."""
     level = round(0x11 + share * (0xC4 - 0x11))
     return f"#{level:02X}{level:02X}{level:02X}"
-
-
-def _along_sequence(share: float) -> str:
-    """From the dense orthogonal matrix's black (0) to the lightest colour (1)."""
-    steps = len(_SEQUENCE) - 1
-    first = min(int(share * steps), steps - 1)
-    part = share * steps - first
-    ends = [[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in _SEQUENCE[first : first + 2]]
-    mixed = [round(low + part * (high - low)) for low, high in zip(*ends, strict=True)]
-    return "#" + "".join(f"{level:02X}" for level in mixed)
 
 
 def _darker(colour: str) -> str:

@@ -56,7 +56,7 @@ def decide(results: Results) -> list[Call]:
 
 
 TWO_LAYERS = {"depth": 2, "narrow_depth": 2}
-QUICK = {"runs": 8, "narrow": 16, "narrow_runs": 8, "norms_at": (0, 3, 25)}
+QUICK = {"runs": 8, "narrow": 16, "narrow_runs": 8, "other_runs": 5, "norms_at": (0, 3, 25)}
 
 STUDY = Study(
     id="orhan2018/figure-S6",
