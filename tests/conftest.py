@@ -6,6 +6,9 @@ import os
 
 # Before torch is imported: two test processes on two cores would otherwise fight over them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Before Triton is imported: where there is no GPU its kernels are interpreted, on tensors of the CPU.
+if not os.path.exists("/dev/nvidiactl"):
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 from collections.abc import Callable
 from pathlib import Path

@@ -18,6 +18,7 @@ from skiplab.reproduction.results import Results
 from skiplab.reproduction.store import published
 from skiplab.reproduction.trial import Bench
 from skiplab.studies.orhan2017 import figure_7
+from skiplab.training.memory import footprint
 
 TINY = Training(depth=4, width=8, images=60, epochs=2, batch_size=20)
 
@@ -155,3 +156,13 @@ def test_digits_keep_their_pixels() -> None:
     reduced = dataclasses.replace(TINY, components=10)
     assert building.components(Networks("digits", "plain", (0,), (1.0,), reduced)) is None
     assert building.components(Networks("cifar10", "plain", (0,), (1.0,), reduced)) == 10
+
+
+def test_memory_is_that_of_the_networks_that_a_trial_trains() -> None:
+    settings = settings_of("residual", count=3)
+    samples = building.samples_of("digits", 60, None, "cpu")
+    network = building.build(settings, samples, 0, 1.0)
+    assert train.memory is not None
+    assert train.memory(settings, "cpu") == footprint(network, samples, batch_size=20).total(3)
+    twice = train.memory(settings_of("residual", count=6), "cpu")
+    assert twice - 2 * train.memory(settings, "cpu") == -(samples.inputs.nbytes + samples.labels.nbytes)

@@ -40,12 +40,16 @@ def test_gradients_whiten_with_depth_unless_something_helps(results: Results) ->
     assert mean(results, plain(16, 48)) > 0.3  # biases alone shatter slowly
 
 
-def test_the_order_is_judged_from_ten_layers_on(results: Results) -> None:
-    verdicts = [each for each in judge(STUDY, results, "quick") if each.claim == "order-by-kind"]
-    assert {each.condition.split(",")[0] for each in verdicts} == {"16 layers"}
-    headlines = {each.condition: each for each in verdicts if each.headline}
-    assert len(headlines) == 2
-    step = headlines["16 layers, resnet β = .1 − resnet β = 1"]
+def test_kinds_are_compared_from_ten_layers_on(results: Results) -> None:
+    found = judge(STUDY, results, "quick")
+    less, damped = (
+        [each for each in found if each.claim == claim]
+        for claim in ("resnets-whiten-less", "smaller-beta-whitens-less")
+    )
+    assert {each.condition.split(",")[0] for each in (*less, *damped)} == {"16 layers"}
+    assert sum(each.headline for each in less) == 1
+    (step,) = damped
+    assert step.condition == "16 layers, resnet β = .1 − resnet β = 1"
     assert step.verdict == "holds"
     tenth, one = (mean(results, residual(16, 48, beta)) for beta in (0.1, 1.0))
     assert step.statistic == pytest.approx(tenth - one)
@@ -53,21 +57,31 @@ def test_the_order_is_judged_from_ten_layers_on(results: Results) -> None:
     assert Settings(runs=1).deep == [10, 24, 50]
 
 
-def test_swapped_resnets_and_a_coloured_deep_net_contradict(
+def test_shallow_networks_are_compared_with_brown_noise_and_deep_ones_with_white(results: Results) -> None:
+    headlines = {each.claim: each for each in judge(STUDY, results, "quick") if each.headline}
+    assert headlines["shallow-brown"].condition == "2 layers, mean-centred, brown noise"
+    assert headlines["damped-resnet-brown"].condition == "16 layers, β = .1, brown noise"
+    assert headlines["resnet-correlations-left"].condition == "16 layers, β = 1"
+    assert {headlines[each].source for each in headlines} == {"section 1.1", "ours"}
+    assert headlines["feedforward-whiten-with-depth"].verdict == "holds"
+
+
+def test_networks_that_colour_with_depth_contradict_every_claim(
     results: Results, changed: Callable[..., Results]
 ) -> None:
-    names = {"residual β=0.1+BN": "residual β=1+BN", "residual β=1+BN": "residual β=0.1+BN"}
     lags = [float(lag) for lag in range(1, 9)]
-    coloured = changed(results, 0.6, model="plain+centring", depth=16, quantity="acf", x=lags)
-    swapped = [
-        dataclasses.replace(part, table=part.table.assign(model=part.table["model"].replace(names)))
-        for part in coloured.parts
-    ]
-    found = judge(STUDY, Results(SETTINGS, swapped), "quick")
-    verdicts = {each.condition: each.verdict for each in found}
-    assert verdicts["16 layers, resnet β = .1 − resnet β = 1"] == "contradicted"
-    assert verdicts["mean-centred: below the white band's top"] == "contradicted"
-    assert verdicts["mean-centred: above the white band's foot"] == "holds"
+    acfs = {
+        ("plain+centring", 2): 0.0,
+        ("plain+centring", 16): 0.6,
+        ("residual β=1+BN", 2): -0.2,
+        ("residual β=1+BN", 16): -0.1,
+        ("residual β=0.1+BN", 16): -0.3,
+    }
+    other = results
+    for (model, depth), value in acfs.items():
+        other = changed(other, value, model=model, depth=depth, quantity="acf", x=lags)
+    verdicts = {each.claim: each.verdict for each in judge(STUDY, other, "quick") if each.headline}
+    assert verdicts == dict.fromkeys([claim.id for claim in STUDY.claims], "contradicted")
 
 
 def test_the_figure_has_a_panel_per_kind_and_one_for_noise(results: Results) -> None:

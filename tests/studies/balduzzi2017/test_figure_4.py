@@ -74,9 +74,19 @@ def test_verdicts(results: Results) -> None:
     middle = histogram(results, "feedforward + BN", "activation share", 16)
     half = verdicts["half-active-with-bn", "feedforward + BN, layer 16"]
     assert middle.columns[4:6].tolist() == pytest.approx([0.4, 0.5])
-    assert half.statistic == pytest.approx(middle.to_numpy()[:, 4:6].sum(axis=1).mean() - 0.5)
+    assert half.statistic == pytest.approx(middle.to_numpy()[:, 4:6].sum(axis=1).mean())
     # At layer 1 every unit is active for exactly half the inputs.
-    assert verdicts["half-active-with-bn", "resnet + BN, layer 1"].statistic == pytest.approx(0.5)
+    assert verdicts["half-active-with-bn", "resnet + BN, layer 1"].statistic == pytest.approx(1.0)
+    ends = [
+        histogram(results, "feedforward", "activation share", layer).to_numpy()[:, [0, -1]].sum(axis=1).mean()
+        for layer in SETTINGS.layers
+    ]
+    assert verdicts["always-or-never-without-bn", "feedforward, layer 16"].statistic == pytest.approx(ends[2])
+    grown = verdicts["more-bimodal-with-depth", "feedforward, layer 4 − layer 1"]
+    assert (grown.statistic, grown.paired) == (pytest.approx(ends[1] - ends[0]), True)
+    static = verdicts["static-noise-in-feedforward-bn", "feedforward + BN, layer 16"]
+    length = rows_of(results, "feedforward + BN", "run length", layer=16)["value"].mean()
+    assert static.statistic == pytest.approx(length - 64 / (1 + 63 / 2))
     headlines = [each.claim for each in verdicts.values() if each.headline]
     assert list(dict.fromkeys(headlines)) == [claim.id for claim in STUDY.claims]
     assert headlines.count("half-active-with-bn") == 2
@@ -93,6 +103,7 @@ def test_activations_the_other_way_round_and_short_runs_contradict(
 
     other = changed(results, turned, quantity="activation share")
     other = changed(other, 0.1, model="residual β=1+BN", quantity=("run length", "run spread"))
+    other = changed(other, 5.0, model="plain+BN", quantity="run length")
     verdicts = {each.claim: each.verdict for each in judge(STUDY, other, "quick") if each.headline}
     assert set(verdicts.values()) == {"contradicted"}
 

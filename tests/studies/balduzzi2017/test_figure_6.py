@@ -18,7 +18,7 @@ from skiplab.randomness import run_seeds, torch_generator
 from skiplab.reproduction import Bench, Results
 from skiplab.reproduction.results import Part
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.balduzzi2017.figure_6 import STUDY, trials
+from skiplab.studies.balduzzi2017.figure_6 import STUDY, evidence, study, trials
 from skiplab.studies.balduzzi2017.figure_6.study import Settings
 from skiplab.studies.balduzzi2017.figure_6.trials import ThinNetworks, ThinTraining
 from skiplab.training import History
@@ -33,7 +33,7 @@ PICTURES = TensorSet(
 
 
 def calls_of(settings: Settings) -> list[ThinNetworks]:
-    return [call.settings for call in STUDY.stages[0](Results(settings))]
+    return [call.settings for call in study.deciding(Results(settings))]
 
 
 def run(settings: ThinNetworks, bench: Bench | None = None) -> pd.DataFrame:
@@ -49,6 +49,52 @@ def test_paper_scale_trains_ten_networks_of_four_models_at_six_depths() -> None:
     assert {call.model for call in calls} == {"crelu-ll", "crelu", "resnet", "relu"}
     assert {call.seeds for call in calls} == {tuple(range(10))}
     assert {(call.training.images, call.training.padding) for call in calls} == {(None, 4)}
+
+
+def test_networks_decide_in_the_first_stage_where_there_is_nothing_to_search() -> None:
+    results = Results(STUDY.settings["quick"])
+    assert {call.stage for call in study.search(results)} == {"train"}
+    assert study.search(results) == study.deciding(results)
+    assert study.train(results) == []
+    searching = Results(STUDY.settings["smoke"])
+    assert {call.stage for call in study.search(searching)} == {"search"}
+    assert study.train(searching) == study.deciding(searching)
+
+
+def test_learning_rates_are_searched_on_seeds_of_their_own() -> None:
+    settings = dataclasses.replace(
+        STUDY.settings["smoke"], models=("crelu-ll", "resnet"), depths=(6,), unnormalised=("crelu-ll",)
+    )
+    searched = [call.settings for call in study.search(Results(settings))]
+    assert [(call.model, call.training.rate) for call in searched] == [
+        ("crelu-ll", 1e-3),
+        ("crelu-ll", 3e-3),
+        ("resnet", 1e-3),
+        ("resnet", 3e-3),
+    ]
+    assert {call.model for call in searched if call.training.batch_norm} == {"resnet"}
+    deciding = calls_of(settings)
+    seeds = [{seed for call in calls for seed in call.seeds} for calls in (searched, deciding)]
+    assert seeds[0].isdisjoint(seeds[1])
+
+
+def test_the_rate_with_the_best_lower_bound_is_taken() -> None:
+    """A rate that is better on average but fails in one network of three loses."""
+    settings = dataclasses.replace(STUDY.settings["smoke"], models=("resnet",), depths=(6,))
+    accuracies = {1e-3: (0.6, 0.61, 0.62), 3e-3: (0.9, 0.9, 0.1)}
+    parts = [
+        Part(
+            trials.train.name,
+            "search",
+            pd.DataFrame({"quantity": "accuracy", "epoch": 1, "seed": range(3), "value": values}),
+            {"data": "digits", "model": "resnet", "depth": 6, "training": {"rate": rate}},
+        )
+        for rate, values in accuracies.items()
+    ]
+    results = Results(settings, parts)
+    assert evidence.best_rate(results, "digits", "resnet", 6) == 1e-3
+    assert {call.settings.training.rate for call in study.train(results)} == {1e-3}
+    assert evidence.best_rate(results, "digits", "resnet", 10) == settings.rate
 
 
 def test_networks_can_be_spread_over_smaller_trials() -> None:
@@ -220,38 +266,76 @@ def results_of(means: Mapping[str, Mapping[int, float]], settings: Settings = SE
     return Results(settings, [Part(trials.train.name, "train", pd.DataFrame(rows))])
 
 
+def searched(results: Results) -> Results:
+    """The same, as if each model's rate had been searched at every depth."""
+    parts = [
+        Part(
+            trials.train.name,
+            "search",
+            pd.DataFrame(),
+            {"data": "digits", "model": model, "depth": depth, "training": {"rate": 1e-3}},
+        )
+        for model in SETTINGS.models
+        for depth in SETTINGS.depths
+    ]
+    return Results(results.settings, [*parts, *results.parts])
+
+
 AS_THE_PAPER = {"crelu-ll": FLAT, "crelu": FALLING, "resnet": FLAT, "relu": FALLING}
 
 
 def test_the_papers_curves_make_every_claim_hold() -> None:
-    found = judge(STUDY, results_of(AS_THE_PAPER), "quick")
-    assert {row.verdict for row in found} == {"holds"}
-    headlines = [(row.claim, row.condition) for row in found if row.headline]
+    found = judge(STUDY, searched(results_of(AS_THE_PAPER)), "quick")
+    headlines = [(row.claim, row.condition) for row in found if row.headline and not row.ours]
+    assert {row.verdict for row in found if row.headline} == {"holds"}
     assert headlines == [
-        ("relu-falls-with-depth", "digits, depths 6 to 50"),
-        ("crelu-falls-with-depth", "digits, depths 6 to 50"),
+        ("looks-linear-trains-deeper", "digits, against relu, 50 layers"),
+        ("looks-linear-trains-deeper", "digits, against crelu, 50 layers"),
+        ("rectifiers-fall-with-depth", "digits, relu, depths 6 to 50"),
+        ("rectifiers-fall-with-depth", "digits, crelu, depths 6 to 50"),
         ("relu-below-linear", "digits, 50 layers"),
-        ("looks-linear-as-residual", "digits, 50 layers"),
+        ("looks-linear-as-residual", "digits, 50 layers, best rates"),
     ]
     below = next(row for row in found if row.claim == "relu-below-linear")
     assert below.statistic == pytest.approx(0.4 - 0.3 - 0.0025, abs=1e-6)
+    assert sum(row.ours and row.headline for row in found) == 4
+    assert {row.paired for row in found if len(row.means) > 1} == {True}
+
+
+def test_at_one_learning_rate_looks_linear_and_residual_networks_are_not_judged() -> None:
+    worse = AS_THE_PAPER | {"crelu-ll": FALLING}
+    rows = [
+        row for row in judge(STUDY, results_of(worse), "quick") if row.claim == "looks-linear-as-residual"
+    ]
+    (headline,) = [row for row in rows if row.headline]
+    assert (headline.verdict, headline.runs) == ("undecided", 0)
+    assert "--set rates=" in headline.detail
+    further = next(row for row in rows if row.condition == "digits, 50 layers, one rate")
+    assert further.statistic == pytest.approx(-0.3)
+    assert further.verdict == "contradicted"
 
 
 def test_one_depth_has_no_order_but_is_judged_all_the_same() -> None:
     alone = dataclasses.replace(SETTINGS, depths=(50,))
-    found = judge(STUDY, results_of(AS_THE_PAPER, alone), "quick")
-    assert [row.claim for row in found] == ["relu-below-linear", "looks-linear-as-residual"]
+    found = judge(STUDY, searched(results_of(AS_THE_PAPER, alone)), "quick")
+    verdicts = {row.claim: row.verdict for row in found}
+    assert verdicts == {
+        "looks-linear-trains-deeper": "holds",
+        "rectifiers-fall-with-depth": "undecided",
+        "relu-below-linear": "holds",
+        "looks-linear-as-residual": "holds",
+    }
 
 
 def test_other_curves_contradict_them() -> None:
     rising = {6: 0.45, 14: 0.5, 50: 0.55}
     means = {"crelu-ll": FALLING, "crelu": rising, "resnet": FLAT, "relu": rising}
-    found = judge(STUDY, results_of(means), "quick")
+    found = judge(STUDY, searched(results_of(means)), "quick")
     assert {row.claim: row.verdict for row in found if row.headline} == dict.fromkeys(
         [claim.id for claim in STUDY.claims], "contradicted"
     )
     # At six layers both have the same accuracy.
-    assert found[-1].condition == "digits, 6 layers"
+    assert found[-1].condition == "digits, 6 layers, best rates"
     assert found[-1].verdict == "holds"
 
 
@@ -264,3 +348,13 @@ def test_the_figure_has_a_line_per_model_and_a_tick_per_depth() -> None:
     assert [text.get_text() for text in test.get_xticklabels()] == ["6", "14", "50"]
     heights = test.containers[3].lines[0].get_ydata()  # the ReLU networks' means
     assert heights.tolist() == pytest.approx([0.6025, 0.5025, 0.3025])
+
+
+def test_memory_is_counted_for_images_as_the_networks_see_them() -> None:
+    assert trials.train.memory is not None
+    deeper = dataclasses.replace(NETWORKS, depth=10)
+    assert trials.train.memory(deeper, "cpu") > trials.train.memory(NETWORKS, "cpu") > 0
+    kept = dataclasses.replace(deeper, depth=50)
+    # Activities that are computed again are not kept.
+    spared = dataclasses.replace(kept, checkpoint_every=4)
+    assert trials.train.memory(spared, "cpu") < trials.train.memory(kept, "cpu")

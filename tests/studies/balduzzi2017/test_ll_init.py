@@ -79,7 +79,7 @@ def test_counts_say_what_they_count_and_our_own_claims_are_marked() -> None:
     units = {claim.id: claim.unit for claim in STUDY.claims}
     assert units["he-not-linear"] == "networks that are linear"
     assert units["one-step"] == units["one-step-prelu"] == "networks still linear after one step"
-    ours = {claim.id for claim in STUDY.claims if claim.text.startswith("Ours: ")}
+    ours = {claim.id for claim in STUDY.claims if claim.source == "ours"}
     assert ours == {"isometry", "he-not-linear", "one-step-prelu"}
 
 

@@ -1,6 +1,6 @@
-"""Balduzzi et al. (2017), theorems 1 and 3, section 3.3 and corollary 1 as printed, with the paper's own L.
+"""Balduzzi et al. (2017), theorem 3 as printed, with the paper's own L: its asymptotic forms.
 
-What is right is in ``covariances``; these are for showing where the two part.
+The exact products, to which its footnote sends, are in ``covariances``; these are for showing how the two part.
 """
 
 from __future__ import annotations
@@ -8,14 +8,7 @@ from __future__ import annotations
 import math
 
 from skiplab.checks import require, whole_numbers
-from skiplab.theory.shattering.covariances import branch_share
 from skiplab.theory.shattering.moments import Moments, log2
-
-
-def printed_plain(depth: int) -> Moments:
-    """Theorem 1 as printed: covariance 1/(2L). The proof gives 2^−L, which is the same up to L = 2."""
-    whole_numbers(depth=depth)
-    return Moments(0.0, log2(1 / (2 * depth)))
 
 
 def printed_residual_batch_norm(layers: int, beta: float = 1.0) -> Moments:
@@ -33,13 +26,6 @@ def printed_correlation(layers: int, beta: float = 1.0) -> float:
     """Theorem 3's correlation as printed, 1/(β√L); it exceeds 1 where β²L < 1."""
     _check(layers, beta)
     return 1 / (beta * math.sqrt(layers))
-
-
-def printed_highway(depth: int, gamma: float | None = None) -> Moments:
-    """The proof of corollary 1 as printed, covariance ∏ (γ₁ + γ₂/2), where both γ want squares."""
-    branch = branch_share(depth, gamma)
-    kept = math.sqrt(1 - branch)
-    return Moments(0.0, depth * log2(kept + math.sqrt(branch) / 2), depth * log2(kept))
 
 
 def _check(layers: int, beta: float) -> None:

@@ -14,11 +14,22 @@ from skiplab.studies.balduzzi2017.line_gradients import (
     LineGradients,
     NoiseSeries,
     averages,
+    curves,
     gradients,
     noise,
 )
 from skiplab.studies.balduzzi2017.line_networks import BIAS, POINTS, Network, plain, residual, shallow
-from skiplab.studies.balduzzi2017.noise_bands import band, inside, mean, white_at
+from skiplab.studies.balduzzi2017.noise_bands import (
+    APART,
+    IN_BAND,
+    RESEMBLES,
+    SCATTER,
+    above_white,
+    below_brown,
+    resembling,
+    scattered_as_white,
+    white_at,
+)
 from skiplab.studies.balduzzi2017.palette import beta_words
 
 TOGETHER = 20  # runs of one trial; figure 2 averages over as many, and shares them
@@ -84,8 +95,9 @@ def shallow_brown(results: Results) -> Iterator[Evidence]:
     """Whether shallow networks are brown, with biases as ours and as the text's."""
     settings = results.settings
     for biases in (BIAS, settings.text_bias):
-        words = f"biases of deviation {biases:.3g}"
-        yield from inside(results, "brown", shallow(settings.width, biases), words, headline=biases == BIAS)
+        acfs = curves(results, shallow(settings.width, biases))
+        where = f"biases of deviation {biases:.3g}"
+        yield from resembling(results, "brown", acfs, where, headline=biases == BIAS)
 
 
 def deep_white(results: Results) -> Iterator[Evidence]:
@@ -93,20 +105,31 @@ def deep_white(results: Results) -> Iterator[Evidence]:
     return white_at(results, results.settings.deep)
 
 
+def deep_scattered(results: Results) -> Iterator[Evidence]:
+    """Whether single deep feedforward networks are as white as single series."""
+    return scattered_as_white(results, results.settings.deep)
+
+
 def between(results: Results) -> Iterator[Evidence]:
-    """Whether resnets lie above the white band and below the brown one, or the mean of brown series."""
+    """Whether resnets lie above the mean of white noise and below that of brown noise."""
     settings = results.settings
-    white, brown, centre = band(results, "white")[1], band(results, "brown")[0], mean(results, "brown")
+    for beta in (0.1, 1.0):
+        network, own = residual(settings.resnet, settings.width, beta), beta == 0.1
+        sample = averages(results, network)
+        detail = f"the resnets' mean is {sum(sample) / len(sample):.3f}"
+        for words, apart in (("above white", above_white), ("below brown", below_brown)):
+            where = f"{beta_words(beta)}: {words} noise"
+            yield Evidence(where, [apart(results, network)], headline=own, detail=detail)
+
+
+def more_structure(results: Results) -> Iterator[Evidence]:
+    """ACFs of resnets against those of figure 1b's feedforward networks; all are drawn independently."""
+    settings = results.settings
+    rest = averages(results, plain(settings.deep, settings.width, "centre"))
     for beta in (0.1, 1.0):
         sample = averages(results, residual(settings.resnet, settings.width, beta))
-        detail = f"the resnets' mean is {sum(sample) / len(sample):.3f}"
-        for words, apart in (
-            ("above the white band", [value - white for value in sample]),
-            ("below the brown band", [brown - value for value in sample]),
-            ("below the mean of brown noise", [centre - value for value in sample]),
-        ):
-            headline = beta == 0.1 and words.endswith("band")
-            yield Evidence(f"{beta_words(beta)}: {words}", [apart], headline=headline, detail=detail)
+        where = f"{settings.resnet}-layer resnet, {beta_words(beta)}, against {settings.deep} layers without skips"
+        yield Evidence(where, [sample, rest], headline=beta == 0.1)
 
 
 def figure(results: Results) -> Any:
@@ -126,25 +149,47 @@ STUDY = Study(
     ),
     stages=(draws,),
     figure=figure,
-    unit="ACF",
+    source="section 1.1",
     claims=(
         Claim(
             "shallow-brown",
             "The gradient of a network with one hidden layer resembles brown noise: on average over networks its ACF "
             "averaged over lags 1 to 15 lies in the band of single series of brown noise.",
             shallow_brown,
+            kind=RESEMBLES,
+            unit=IN_BAND,
         ),
         Claim(
             "deep-white",
             "The gradient of a 24-layer feedforward network resembles white noise: on average over networks its ACF "
             "averaged over lags 1 to 15 lies in the band of single series of white noise.",
             deep_white,
+            kind=RESEMBLES,
+            unit=IN_BAND,
+        ),
+        Claim(
+            "single-networks-white",
+            "Single 24-layer feedforward networks are as white as white noise: they lie in the band of 95 % of white "
+            "series as often as those do, or at most twice as many lie outside.",
+            deep_scattered,
+            kind=SCATTER,
+            unit="share of networks, less .95",
+            source="ours",
         ),
         Claim(
             "resnet-between",
-            "The gradient of a 50-layer resnet lies in between: on average over networks, above the band of single "
-            "series of white noise and below that of brown noise.",
+            "The gradient of a 50-layer resnet lies in between: on average over networks its ACF is above the mean "
+            "of white noise and below that of brown noise.",
             between,
+            kind=APART,
+            unit="ACF",
+        ),
+        Claim(
+            "resnet-more-structure",
+            "The 50-layer resnet has markedly more structure than the feedforward network of figure 1b.",
+            more_structure,
+            kind=APART,
+            unit="ACF",
         ),
     ),
     cost={"smoke": 0.5, "quick": 15.0, "paper": 45.0},

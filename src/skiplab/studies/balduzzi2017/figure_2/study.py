@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Evidence, Results, Study, scales, subset
+from skiplab.reproduction import Call, Claim, Evidence, Found, Ordered, Results, Study, scales, subset
 from skiplab.studies.balduzzi2017.line_gradients import (
     LAGS,
     NOISES,
     LineGradients,
     NoiseSeries,
     averages,
+    curves,
     gradients,
     noise,
 )
 from skiplab.studies.balduzzi2017.line_networks import POINTS, Network, plain, residual
-from skiplab.studies.balduzzi2017.noise_bands import NORMALISATIONS, white_at
+from skiplab.studies.balduzzi2017.noise_bands import (
+    APART,
+    IN_BAND,
+    NORMALISATIONS,
+    RESEMBLES,
+    SCATTER,
+    above_white,
+    resembling,
+    scattered_as_white,
+    white_at,
+)
+from skiplab.studies.balduzzi2017.palette import beta_words
 
 DEEP = 10  # from here on the order is judged
 BETAS = (1.0, 0.1)
@@ -71,21 +83,79 @@ def draws(results: Results) -> list[Call]:
     ]
 
 
-def order_by_kind(results: Results) -> Iterator[Evidence]:
-    """Resnets with β = 1 against feedforward networks, and with β = .1 against those with β = 1."""
-    width = results.settings.width
-    for depth in results.settings.deep:
-        one, tenth = (averages(results, residual(depth, width, beta)) for beta in BETAS)
+def feedforward(settings: Settings, depth: int, normalisation: str) -> Network:
+    """A feedforward network of the study's width."""
+    return plain(depth, settings.width, normalisation)
+
+
+def shallow_brown(results: Results) -> Iterator[Evidence]:
+    """Whether the shallowest feedforward networks are brown; those that centre decide, as the paper's do."""
+    settings = results.settings
+    depth = min(settings.depths)
+    for normalisation, words in NORMALISATIONS.items():
+        acfs = curves(results, feedforward(settings, depth, normalisation))
+        where = f"{depth} layers, {words}"
+        yield from resembling(results, "brown", acfs, where, headline=normalisation == "centre")
+
+
+def falls(results: Results) -> Iterator[Evidence]:
+    """ACFs of feedforward networks from the deepest to the shallowest; depths are drawn independently."""
+    settings = results.settings
+    depths = sorted(settings.depths, reverse=True)
+    for normalisation, words in NORMALISATIONS.items():
+        samples = [averages(results, feedforward(settings, depth, normalisation)) for depth in depths]
+        yield Evidence(f"feedforward, {words}", samples, headline=normalisation == "centre")
+
+
+def resnets_fall(results: Results) -> Iterator[Evidence]:
+    """The same of resnets, β = 1 first."""
+    settings = results.settings
+    depths = sorted(settings.depths, reverse=True)
+    for beta in BETAS:
+        samples = [averages(results, residual(depth, settings.width, beta)) for depth in depths]
+        yield Evidence(f"resnet, {beta_words(beta)}", samples, headline=beta == 1.0)
+
+
+def whiten_less(results: Results) -> Iterator[Evidence]:
+    """Resnets with β = 1 against feedforward networks."""
+    settings = results.settings
+    for depth in settings.deep:
+        one = averages(results, residual(depth, settings.width, 1.0))
         for normalisation, words in NORMALISATIONS.items():
-            rest = averages(results, plain(depth, width, normalisation))
+            rest = averages(results, feedforward(settings, depth, normalisation))
             where = f"{depth} layers, resnet β = 1 − feedforward, {words}"
             yield Evidence(where, [one, rest], headline=normalisation == "centre")
+
+
+def smaller_beta(results: Results) -> Iterator[Evidence]:
+    """Resnets with β = .1 against those with β = 1."""
+    settings = results.settings
+    for depth in settings.deep:
+        one, tenth = (averages(results, residual(depth, settings.width, beta)) for beta in BETAS)
         yield Evidence(f"{depth} layers, resnet β = .1 − resnet β = 1", [tenth, one])
 
 
-def deepest_white(results: Results) -> Iterator[Evidence]:
-    """Whether the deepest feedforward networks are white."""
-    return white_at(results, max(results.settings.depths))
+def deepest(of: Callable[[Results, int], Iterator[Evidence]]) -> Found:
+    """Evidence on the deepest feedforward networks."""
+    return lambda results: of(results, max(results.settings.depths))
+
+
+def correlations_left(results: Results) -> Iterator[Evidence]:
+    """By how much the deepest resnets are above white noise."""
+    settings = results.settings
+    depth = max(settings.depths)
+    for beta in BETAS:
+        network = residual(depth, settings.width, beta)
+        where = f"{depth} layers, {beta_words(beta)}"
+        yield Evidence(where, [above_white(results, network)], headline=beta == 1.0)
+
+
+def damped_brown(results: Results) -> Iterator[Evidence]:
+    """Whether the deepest resnets with β = .1 are brown."""
+    settings = results.settings
+    depth = max(settings.depths)
+    acfs = curves(results, residual(depth, settings.width, 0.1))
+    yield from resembling(results, "brown", acfs, f"{depth} layers, β = .1")
 
 
 def figure(results: Results) -> Any:
@@ -107,19 +177,74 @@ STUDY = Study(
     ),
     stages=(draws,),
     figure=figure,
+    source="section 1.1",
     unit="ACF",
     claims=(
         Claim(
-            "order-by-kind",
-            "From 10 layers on the ACF, averaged over lags 1 to 15, is smallest in feedforward networks, larger in "
-            "resnets with β = 1 and largest in resnets with β = .1.",
-            order_by_kind,
+            "shallow-brown",
+            "The ACF of shallow feedforward networks resembles that of brown noise: averaged over lags 1 to 15, that "
+            "of 2-layer networks lies on average in the band of single series of brown noise.",
+            shallow_brown,
+            kind=RESEMBLES,
+            unit=IN_BAND,
+        ),
+        Claim(
+            "feedforward-whiten-with-depth",
+            "The deeper feedforward networks are, the more their ACF comes to resemble that of white noise: averaged "
+            "over lags 1 to 15 it falls with depth.",
+            falls,
+            kind=Ordered(),
+            unit="P(shallower > deeper)",
+        ),
+        Claim(
+            "resnets-whiten-with-depth",
+            "The gradients of resnets become progressively less structured with depth.",
+            resnets_fall,
+            kind=Ordered(),
+            unit="P(shallower > deeper)",
+        ),
+        Claim(
+            "resnets-whiten-less",
+            "Resnets do not whiten to the extent of feedforward networks: from 10 layers on their ACF is larger.",
+            whiten_less,
+            kind=APART,
+        ),
+        Claim(
+            "smaller-beta-whitens-less",
+            "β-rescaling has a dramatic effect: from 10 layers on the ACF of resnets with β = .1 is larger than with "
+            "β = 1.",
+            smaller_beta,
+            kind=APART,
         ),
         Claim(
             "deepest-white",
             "In 50-layer feedforward networks gradients are indistinguishable from white noise: on average over "
             "networks their ACF averaged over lags 1 to 15 lies in the 95 % band of single series of white noise.",
-            deepest_white,
+            deepest(white_at),
+            kind=RESEMBLES,
+            unit=IN_BAND,
+        ),
+        Claim(
+            "single-networks-white",
+            "Single 50-layer feedforward networks lie in the band of 95 % of white series as often as those do, or "
+            "at most twice as many lie outside.",
+            deepest(scattered_as_white),
+            kind=SCATTER,
+            unit="share of networks, less .95",
+            source="ours",
+        ),
+        Claim(
+            "resnet-correlations-left",
+            "There are still correlations in the 50-layer resnet: its ACF is above that of white noise.",
+            correlations_left,
+            kind=APART,
+        ),
+        Claim(
+            "damped-resnet-brown",
+            "With β = .1 the ACF of even the 50-layer resnet resembles that of brown noise.",
+            damped_brown,
+            kind=RESEMBLES,
+            unit=IN_BAND,
         ),
     ),
     cost={"smoke": 0.5, "quick": 30.0, "paper": 30.0},

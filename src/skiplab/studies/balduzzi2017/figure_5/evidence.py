@@ -59,7 +59,7 @@ def larger_and_smaller(settings: Any) -> list[tuple[str, str]]:
 def faster(quantity: str, pairs: Pairs) -> Found:
     """Evidence that the first model of a pair has a quantity that moves faster, by two measures of speed.
 
-    Models of a run share weights and minibatches, so their difference is one number per run.
+    Models of a run share weights and minibatches, and so are pairs.
     """
 
     def found(results: Results) -> Iterator[Evidence]:
@@ -71,9 +71,9 @@ def faster(quantity: str, pairs: Pairs) -> Found:
             )
             yield Evidence(
                 f"{data}, {' against '.join(map(name_of, pair))}, gradient {WORDS[gradient]}, {how}",
-                [fast - slow],
+                [fast.tolist(), slow.tolist()],
                 headline=gradient == settings.gradients[0] and how == next(iter(SPEEDS)),
-                detail=f"means {fast.mean():.3g} and {slow.mean():.3g}",
+                paired=True,
             )
 
     return found
@@ -98,9 +98,9 @@ def beyond(results: Results) -> Iterator[Evidence]:
         where = f"change from {depths[0]} to {depths[-1]} layers"
         yield Evidence(
             f"{data}, feedforward, gradient {WORDS[gradient]}, {where}",
-            [(far - near).tolist()],
+            [far.tolist(), near.tolist()],
             headline=False,
-            detail=f"means {near.mean():.3g} and {far.mean():.3g}",
+            paired=True,
         )
 
 

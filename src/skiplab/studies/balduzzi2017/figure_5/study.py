@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Results, Study, scales, subset
+from skiplab.reproduction import Call, Claim, Greater, Results, Study, scales, subset
 from skiplab.studies.balduzzi2017.figure_5.evidence import (
     faster,
     larger_and_smaller,
@@ -14,6 +14,9 @@ from skiplab.studies.balduzzi2017.figure_5.evidence import (
     with_and_without,
 )
 from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, ConvnetGradients, measure
+
+RANK = Greater(worth=0.05)  # a twentieth of what white noise has
+NORM = Greater(worth=0.095)  # a fall by 10 % more, in logarithms
 
 
 @dataclass(frozen=True)
@@ -80,23 +83,27 @@ STUDY = Study(
     ),
     stages=(stage,),
     figure=figure,
+    source="section 4",
     claims=(
         Claim(
             "rank-grows-faster-without-skips",
             "The relative effective rank of gradients grows faster with depth without skip connections.",
             rank_grows,
+            kind=RANK,
             unit="relative effective rank",
         ),
         Claim(
             "smaller-beta-slows-growth",
             "In residual networks a smaller β slows the growth of the effective rank.",
             faster("relative_rank", larger_and_smaller),
+            kind=RANK,
             unit="relative effective rank",
         ),
         Claim(
             "norm-decays-faster-without-skips",
             "The normalised norm of the mean gradient decays faster with depth without skip connections.",
             faster("mean_norm", with_and_without),
+            kind=NORM,
             unit="fall of log norm",
         ),
     ),

@@ -1,65 +1,125 @@
-"""Accuracies of thin networks by depth, and what they say of the claims."""
+"""Accuracies of thin networks by depth, and what they say of the claims.
+
+Networks of equal seed see the same batches and shifts in every model and at every depth, and so are pairs.
+"""
 
 from __future__ import annotations
 
-from itertools import product
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Found, Results
-from skiplab.reproduction.results import matching, sample_of
-from skiplab.studies.balduzzi2017.figure_6.trials import train
+from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction.results import Part, matching, sample_of
+from skiplab.studies.balduzzi2017.figure_6.trials import ThinTraining, train
 
 if TYPE_CHECKING:
     import numpy as np
 
 LINEAR = 0.4  # section 5.1: "the linear baseline of 40%"
+LOOKS_LINEAR, RESNET = "crelu-ll", "resnet"
+RECTIFIERS = ("relu", "crelu")  # neither skips nor the looks-linear initialisation
+ONE_RATE = "one learning rate for all models"
+NOT_CHOSEN = "learning rates were not chosen for each model in this run; give some with --set rates=…"
 
 
 def accuracies(
     results: Results, data: str, model: str, depth: int, quantity: str = "test_accuracy"
 ) -> np.ndarray:
     """One number per network: a quantity at the last epoch, in the order of seeds."""
-    rows = results.rows(train, data=data, model=model, depth=depth, quantity=quantity)
+    rows = results.rows(train, stage="train", data=data, model=model, depth=depth, quantity=quantity)
     return sample_of(matching(rows, epoch=rows["epoch"].max()))
 
 
-def falling(model: str) -> Found:
-    """Evidence on a model's test accuracies from its deepest to its shallowest networks."""
-
-    def found(results: Results) -> list[Evidence]:
-        settings = results.settings
-        depths = sorted(settings.depths, reverse=True)
-        where = f"depths {depths[-1]} to {depths[0]}"
-        return [
-            Evidence(f"{data}, {where}", [accuracies(results, data, model, depth) for depth in depths])
-            for data in settings.data
-            if model in settings.models and len(depths) > 1
-        ]
-
-    return found
+def searched(results: Results, data: str, model: str, depth: int) -> dict[float, Part]:
+    """The trials that tried learning rates for a model at a depth, by rate."""
+    wanted = {"data": data, "model": model, "depth": depth}
+    return {
+        part.settings["training"].get("rate", ThinTraining.rate): part
+        for part in results.parts
+        if part.stage == "search" and wanted.items() <= part.settings.items()
+    }
 
 
-def below_linear(results: Results) -> list[Evidence]:
+def best_rate(results: Results, data: str, model: str, depth: int) -> float:
+    """The learning rate with the largest lower confidence bound of the last epoch's training accuracy.
+
+    Seeds of the search take no part in a verdict. Without a search all models have the settings' one rate.
+    """
+    from skiplab.reproduction.statistics import one_sample
+
+    def bound(part: Part) -> float:
+        rows = matching(part.table, quantity="accuracy", epoch=part.table["epoch"].max())
+        return one_sample(rows["value"]).interval(0.05)[0]
+
+    tried = searched(results, data, model, depth)
+    return max(tried, key=lambda rate: bound(tried[rate])) if tried else float(results.settings.rate)
+
+
+def there(settings: Any, *models: str) -> Iterator[str]:
+    """The data sets on which all these models were trained."""
+    return iter(settings.data if set(models) <= set(settings.models) else ())
+
+
+def falling(results: Results) -> Iterator[Evidence]:
+    """Test accuracies of plain rectifier networks from the deepest to the shallowest."""
+    depths = sorted(results.settings.depths, reverse=True)
+    for model in RECTIFIERS:
+        for data in there(results.settings, model):
+            samples = [accuracies(results, data, model, depth) for depth in depths]
+            yield Evidence(
+                f"{data}, {model}, depths {depths[-1]} to {depths[0]}",
+                samples if len(depths) > 1 else [[], []],
+                paired=True,
+            )
+
+
+def every_step(results: Results) -> Iterator[Evidence]:
+    """Test accuracies of plain rectifier networks of neighbouring depths."""
+    depths = sorted(results.settings.depths)
+    for model in RECTIFIERS:
+        for data, (shallow, deep) in product(there(results.settings, model), pairwise(depths)):
+            both = [accuracies(results, data, model, depth) for depth in (shallow, deep)]
+            yield Evidence(f"{data}, {model}, {shallow} against {deep} layers", both, paired=True)
+
+
+def below_linear(results: Results) -> Iterator[Evidence]:
     """How far the deepest ReLU networks stay below the accuracy of a linear classifier."""
-    settings = results.settings
-    deepest = max(settings.depths)
-    return [
-        Evidence(f"{data}, {deepest} layers", [LINEAR - accuracies(results, data, "relu", deepest)])
-        for data in settings.data
-        if "relu" in settings.models
-    ]
+    deepest = max(results.settings.depths)
+    for data in there(results.settings, "relu"):
+        below = LINEAR - accuracies(results, data, "relu", deepest)
+        yield Evidence(f"{data}, {deepest} layers", [below])
 
 
-def as_good(results: Results) -> list[Evidence]:
-    """Test accuracies of looks-linear and residual networks; the deepest decide, the others are further rows."""
-    settings, models = results.settings, ("crelu-ll", "resnet")
-    return [
-        Evidence(
-            f"{data}, {depth} layers",
-            [accuracies(results, data, model, depth) for model in models],
-            headline=depth == max(settings.depths),
-            detail="looks linear minus residual",
-        )
-        for data, depth in product(settings.data, sorted(settings.depths, reverse=True))
-        if set(models) <= set(settings.models)
-    ]
+def trains_deeper(results: Results) -> Iterator[Evidence]:
+    """Test accuracies with the looks-linear initialisation and without; the deepest networks decide."""
+    depths = sorted(results.settings.depths, reverse=True)
+    for depth, other in product(depths, RECTIFIERS):
+        for data in there(results.settings, LOOKS_LINEAR, other):
+            yield Evidence(
+                f"{data}, against {other}, {depth} layers",
+                [accuracies(results, data, model, depth) for model in (LOOKS_LINEAR, other)],
+                headline=depth == depths[0],
+                detail="" if searched(results, data, other, depth) else ONE_RATE,
+                paired=True,
+            )
+
+
+def as_good(results: Results) -> Iterator[Evidence]:
+    """Test accuracies of looks-linear and residual networks, each at its best learning rate.
+
+    The deepest networks decide; at one learning rate for both they show how much it matters and decide nothing.
+    """
+    depths = sorted(results.settings.depths, reverse=True)
+    for depth in depths:
+        for data in there(results.settings, LOOKS_LINEAR, RESNET):
+            chosen = bool(searched(results, data, RESNET, depth))
+            if depth == depths[0] and not chosen:
+                yield Evidence(f"{data}, {depth} layers, best rates", [[], []], detail=NOT_CHOSEN)
+            yield Evidence(
+                f"{data}, {depth} layers, {'best rates' if chosen else 'one rate'}",
+                [accuracies(results, data, model, depth) for model in (LOOKS_LINEAR, RESNET)],
+                headline=chosen and depth == depths[0],
+                detail="looks linear minus residual",
+                paired=True,
+            )

@@ -65,6 +65,7 @@ STUDY = Study(
     id="balduzzi2017/ll-init",
     words=__file__,
     item="LL-init",
+    source="section 5",
     settings=scales(
         Settings,
         quick={
@@ -105,17 +106,19 @@ STUDY = Study(
         ),
         Claim(
             "isometry",
-            "Ours: with orthogonal weights, kernels of one centre tap included, norms are kept exactly.",
+            "With orthogonal weights, kernels of one centre tap included, norms are kept exactly.",
             zero("stretch", (FULL, CONV)),
             kind=Exact(rounding=ROUNDING),
             unit="largest |‖net(x)‖/‖x‖ − 1|",
+            source="ours",
         ),
         Claim(
             "he-not-linear",
-            "Ours: initialised after He et al., no ReLU or CReLU network of the same architecture is linear.",
+            "Initialised after He et al., no ReLU or CReLU network of the same architecture is linear.",
             bent("departure", *AFTER_HE),
             kind=Exact(),
             unit="networks that are linear",
+            source="ours",
         ),
         Claim(
             "one-step",
@@ -126,10 +129,11 @@ STUDY = Study(
         ),
         Claim(
             "one-step-prelu",
-            "Ours: so it does with PReLUs, as soon as an update moves their slopes off a = 1.",
+            "The output ceases to be linear with PReLUs too, as soon as an update moves their slopes off a = 1.",
             bent("stepped", SLOPED),
             kind=Exact(),
             unit="networks still linear after one step",
+            source="ours",
         ),
     ),
     cost={"smoke": 0.7, "quick": 20.0, "paper": 600.0},

@@ -54,6 +54,7 @@ STUDY = Study(
     ),
     stages=(trials,),
     figure=figure,
+    source="proposition A1",
     claims=(
         Claim(
             "derivative",
@@ -61,6 +62,7 @@ STUDY = Study(
             evidence.derivative,
             kind=Exact(rounding=ROUNDING),
             unit="largest deviation",
+            source="equation A2",
         ),
         Claim(
             "covariance",
@@ -75,6 +77,7 @@ STUDY = Study(
             evidence.variances,
             kind=Value(),
             unit="Var F_k",
+            source="appendix A2",
         ),
         Claim(
             "uncorrelated",
@@ -82,20 +85,23 @@ STUDY = Study(
             evidence.uncorrelated,
             kind=Equivalent(margin=CORRELATION**2),
             unit="mean of r² − 1/n",
+            source="appendix A2",
         ),
         Claim(
             "largest",
-            "Ours: the largest gradient has mean √(2/π), as Brownian motion’s maximum on [0, 1].",
+            "The largest gradient has mean √(2/π), as Brownian motion’s maximum on [0, 1].",
             evidence.largest,
             kind=Value(),
             unit="E[max f′]",
+            source="ours",
         ),
         Claim(
             "in-x",
-            "Ours: against the input itself the covariance is min(F(x), F(y)), F the biases’ distribution function.",
+            "Against the input itself the covariance is min(F(x), F(y)), F the biases’ distribution function.",
             evidence.covariances_in_x,
             kind=Value(),
             unit="mean of E[f′(x) f′(y)]/min(F(x), F(y))",
+            source="ours",
         ),
     ),
     cost={"smoke": 0.3, "quick": 10.0, "paper": 120.0},

@@ -1,4 +1,4 @@
-"""The nets of theorems 1–3 and corollary 1, each with what the paper prints of it and what is right.
+"""The nets of theorems 1–3 and corollary 1, each with its moments in theory and in wide real nets.
 
 L is the paper's. Theorem 3's L crosses L − 1 modules (its products run to L − 1), the others' cross L.
 """
@@ -51,7 +51,7 @@ NAMED = {model.name: model for model in REAL}
 
 
 def theory(model: Model, L: int) -> Moments:
-    """The moments by the theorem, its products and misprints put right."""
+    """The moments by the theorem, or by the exact products of its proof."""
     from skiplab.theory.shattering import covariances as exact
 
     return {
@@ -63,14 +63,14 @@ def theory(model: Model, L: int) -> Moments:
     }[model.family]()
 
 
-def printed(model: Model, L: int) -> tuple[float, float]:
-    """Variance and correlation as printed; where print and proof agree this is the theorem itself."""
-    from skiplab.theory.shattering import printed as paper
+def asymptotic(model: Model, L: int) -> tuple[float, float]:
+    """Variance and correlation as theorem 3 prints them, "∼" for large β²L; the other theorems are exact."""
+    from skiplab.theory.shattering import printed
 
     if model.family == "batch norm":
-        variance = paper.printed_residual_batch_norm(L, model.beta).variance
-        return variance, paper.printed_correlation(L, model.beta)
-    found = paper.printed_plain(L) if model.family == "plain" else theory(model, L)
+        variance = printed.printed_residual_batch_norm(L, model.beta).variance
+        return variance, printed.printed_correlation(L, model.beta)
+    found = theory(model, L)
     return found.variance, found.correlation
 
 

@@ -30,7 +30,7 @@ COLOURS = {
     "highway": "#882255",
 }
 NAMES = {"plain": "feedforward"}  # as the paper's other figures have it
-LINES = {"exact": "-", "printed": "--", "corrected": ":"}
+LINES = {"exact": "-", "asymptotic": "--", "corrected": ":"}
 TITLES = ("feedforward and resnet", "resnet with BN", "highway")
 LOWEST = 1e-4  # correlations below are noise in any affordable Monte Carlo
 PANELS = (
@@ -58,13 +58,13 @@ def draw(results: Results) -> Figure:
 
 
 def _curves(model: models.Model, batch: int) -> Curves:
-    """(quantity, kind) → (L, values); kinds are exact, printed and corrected."""
+    """(quantity, kind) → (L, values); kinds are exact, asymptotic and corrected."""
     depths = range(2, DEEPEST + 1)
     exact = [models.theory(model, L) for L in depths]
     wide = [models.corrected(model, L, batch) for L in depths]
     pairs = {
         "exact": [(moments.variance, moments.correlation) for moments in exact],
-        "printed": [models.printed(model, L) for L in depths],
+        "asymptotic": [models.asymptotic(model, L) for L in depths],
         "corrected": [(moments.variance, moments.correlation) for moments in wide],
     }
     return {
@@ -123,10 +123,10 @@ def _model(ax: Axes, quantity: str, curves: Curves, points: Points, colour: str)
     for kind, style in LINES.items():
         depths, values = curves[quantity, kind]
         exact = curves[quantity, "exact"][1]
-        # A printed curve that is the exact one would only hide it.
+        # An asymptotic curve that is the exact one would only hide it.
         if kind == "exact" or not np.allclose(values, exact):
             ax.plot(
-                depths, values, style, color=colour, linewidth=1.1, alpha=1 if kind != "printed" else 0.75
+                depths, values, style, color=colour, linewidth=1.1, alpha=1 if kind != "asymptotic" else 0.75
             )
     for law, marker, fill, shift in (("gates", "o", colour, 0.97), ("nets", "s", "white", 1.03)):
         depths, samples = points[quantity, law]
@@ -153,7 +153,7 @@ def _model(ax: Axes, quantity: str, curves: Curves, points: Points, colour: str)
 def _key(ax: Axes) -> None:
     handles = [
         Line2D([], [], color=INK, linestyle="-", label="exact theory"),
-        Line2D([], [], color=INK, linestyle="--", label="as printed"),
+        Line2D([], [], color=INK, linestyle="--", label="∼ of theorem 3"),
         Line2D([], [], color=INK, linestyle=":", label="corrected for real nets"),
         Line2D([], [], color=INK, marker="o", markersize=4, linestyle="", label="independent gates"),
         Line2D(

@@ -51,7 +51,7 @@ SMOKE = {
     "runs": 2,
     "width": 16,
     "batch": 8,
-    "depths": (2, 20),
+    "depths": (2, 3, 20),
     "gated_runs": 3,
     "gated_nets": 2,
     "gated_width": 16,
@@ -115,7 +115,7 @@ def real_models(settings: Settings, L: int) -> list[Model]:
 
 
 def figure(results: Results) -> Any:
-    """Variance and correlation against L: printed, exact and corrected curves, Monte Carlo points."""
+    """Variance and correlation against L: exact, asymptotic and corrected curves, Monte Carlo points."""
     from skiplab.studies.balduzzi2017.theorems.plot import draw
 
     return draw(results)
