@@ -23,7 +23,7 @@ from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7
 from skiplab.studies.orhan2018 import figure_3, figure_s1
 from skiplab.studies.orhan2018.spectra_over_training import Settings
-from skiplab.studies.orhan2018.spectra_panels import limits_panel, panels, spectrum_panel
+from skiplab.studies.orhan2018.spectra_panels import _compared, limits_panel, panels, spectrum_panel
 
 SMOKE = figure_3.STUDY.settings["smoke"]
 SETTINGS = dataclasses.replace(
@@ -262,15 +262,9 @@ def drawn(results: Results) -> Any:
     return figure
 
 
-def test_the_figure_has_the_papers_panels_and_limits_where_they_were_measured() -> None:
-    spectra = [listed(model.name, [-2.0, -0.1, 0.0, 1e-4, 5.0, 70.0]) for model in MODELS]
-    results = found(AS_THE_PAPER_SAYS).and_then(spectra)
-    four = drawn(results).axes
-    assert len(four) == 4
-    means = [line.get_ydata()[-1] for line in four[1].get_lines()]
-    assert means == pytest.approx([0.6025, 0.4025, 0.2025], abs=1e-6)
-    assert "6 eigenvalues" in four[1].get_title("left")
-    limits = [
+def limits(resolved: float) -> list[Part]:
+    """Limits at the paper's width for two networks per model; the second may be resolved."""
+    tables = [
         networks.table(
             Networks("digits", model.name, (0, 1), (0.3, 0.3), Training()),
             [
@@ -282,7 +276,7 @@ def test_the_figure_has_the_papers_panels_and_limits_where_they_were_measured() 
                     (f"lanczos_{fraction}_low", 0.1 + 0.2 * member),
                     (f"lanczos_{fraction}_high", 0.8),
                     (f"mixture_{fraction}", 0.99),
-                    ("lanczos_resolved", float(member)),
+                    ("lanczos_resolved", member * resolved),
                 )
                 if quantity != "lanczos_resolved" or fraction == "negative"
             ],
@@ -290,12 +284,42 @@ def test_the_figure_has_the_papers_panels_and_limits_where_they_were_measured() 
         )
         for model in MODELS
     ]
-    six = drawn(results.and_then([Part("", "limits", table) for table in limits])).axes
+    return [Part("", "limits", table) for table in tables]
+
+
+def test_the_figure_has_the_papers_panels_and_the_common_gain() -> None:
+    spectra = [listed(model.name, [-2.0, -0.1, 0.0, 1e-4, 5.0, 70.0]) for model in MODELS]
+    results = found(AS_THE_PAPER_SAYS).and_then(spectra)
+    six = drawn(results).axes
     assert len(six) == 6
-    bars = six[4].patches
+    means = [line.get_ydata()[-1] for line in six[1].get_lines()]
+    assert means == pytest.approx([0.6025, 0.4025, 0.2025], abs=1e-6)
+    assert "6 eigenvalues" in six[1].get_title("left")
+    # The best gain of all models is .3 here, and so is the common one.
+    assert [line.get_ydata()[-1] for line in six[4].get_lines()] == pytest.approx(means)
+    assert "gain 0.3 for all" in six[4].get_title("left")
+
+
+def test_panels_at_a_common_gain_need_networks_of_every_model_there() -> None:
+    results = found(AS_THE_PAPER_SAYS)
+    elsewhere = [
+        part for part in results.parts
+        if part.stage != NARROW.decide
+        or (part.table["gain"].iloc[0] == 0.3) == (part.table["model"].iloc[0] == "plain")
+    ]  # fmt: skip
+    assert not _compared(Results(results.settings, elsewhere), "digits", MODELS)
+    assert _compared(results, "digits", MODELS)
+
+
+def test_limits_at_the_papers_width_are_shown_only_if_one_is_resolved() -> None:
+    results = found(AS_THE_PAPER_SAYS).and_then([listed(model.name, [0.0, 5.0]) for model in MODELS])
+    assert len(drawn(results.and_then(limits(0.0))).axes) == 6
+    eight = drawn(results.and_then(limits(1.0))).axes
+    assert len(eight) == 8
+    bars = eight[6].patches
     assert len(bars) == len(MODELS) * len(SETTINGS.at)
     assert (bars[0].get_y(), bars[0].get_height()) == pytest.approx((0.2, 0.6), abs=1e-6)
-    assert "6 of 12 unresolved" in six[4].texts[0].get_text()
+    assert "6 of 12 unresolved" in eight[6].texts[0].get_text()
 
 
 def test_bins_of_the_spectrum_end_at_the_threshold_and_miss_nothing() -> None:

@@ -49,13 +49,19 @@ def made(
     return networks.table(settings, rows, [False] * len(seeds))
 
 
-def found(residual_slope: float, factor: float, with_bn: float, epochs: Sequence[int] = (0, 1, 2)) -> Results:
+def found(
+    residual_slope: float,
+    factor: float,
+    with_bn: float,
+    epochs: Sequence[int] = (0, 1, 2),
+    plain_slope: float = 1.0,
+) -> Results:
     """Plain nets decay; BiasReg's norms are theirs times a factor, which doubles at each later epoch."""
     accuracy = {"plain": 0.4, "residual": 0.9, "bias-reg": 0.6, "bias-reg-bn": with_bn}
     more = [seed / 1000 for seed in range(6)]
     parts = []
     for model, mean in accuracy.items():
-        slope = residual_slope if model == "residual" else 1.0
+        slope = residual_slope if model == "residual" else plain_slope
         times = [factor * 2**epoch if model == "bias-reg" else 1.0 for epoch in range(3)]
         norms = [[np.exp((slope + each) * np.arange(5)) * time for time in times] for each in more]
         table = made(model, range(6), [mean + each / 10 for each in more], norms)
@@ -67,12 +73,13 @@ def found(residual_slope: float, factor: float, with_bn: float, epochs: Sequence
 
 @pytest.mark.parametrize(
     ("slope", "factor", "with_bn", "verdict"),
-    [(0.01, 1.0, 0.901, "holds"), (0.01, 0.95, 0.899, "holds"), (1.0, 1.2, 0.7, "contradicted")],
+    [(0.01, 1.0, 0.901, "holds"), (0.01, 0.95, 0.899, "holds"), (1.0, 1.2, 0.55, "contradicted")],
 )
 def test_claims_follow_norms_and_accuracies(
     slope: float, factor: float, with_bn: float, verdict: str
 ) -> None:
-    rows = judge(figure_6.STUDY, found(slope, factor, with_bn), "quick")
+    plain_slope = 1.0 if verdict == "holds" else -0.5
+    rows = judge(figure_6.STUDY, found(slope, factor, with_bn, plain_slope=plain_slope), "quick")
     headlines = {row.claim: row for row in rows if row.headline}
     assert {claim: row.verdict for claim, row in headlines.items()} == {
         claim.id: verdict for claim in figure_6.STUDY.claims
@@ -86,6 +93,17 @@ def test_claims_follow_norms_and_accuracies(
 def test_growing_gradients_have_not_vanished_and_a_better_network_has_approached() -> None:
     rows = judge(figure_6.STUDY, found(-3.0, 1.0, 0.99), "quick")
     assert {row.verdict for row in rows if row.headline} == {"holds"}
+
+
+def test_plain_and_biased_networks_must_both_lose_their_gradients() -> None:
+    for slope, verdict in ((0.3, "holds"), (0.1, "contradicted")):  # 1.2 and .4 log units over four layers
+        rows = judge(figure_6.STUDY, found(0.01, 1.0, 0.9, plain_slope=slope), "quick")
+        chosen = [row for row in rows if row.claim == "plain-gradients-vanish" and row.headline]
+        assert [row.condition for row in chosen] == [
+            "plain, digits, common gain 1",
+            "bias-reg, digits, common gain 1",
+        ]
+        assert {row.verdict for row in chosen} == {verdict}
 
 
 def test_later_epochs_are_further_rows() -> None:

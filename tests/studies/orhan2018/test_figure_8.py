@@ -22,8 +22,11 @@ TAUS = (0.0, 0.2, 0.4)
 SETTINGS = dataclasses.replace(STUDY.settings["smoke"], runs=6, gains=(1.0,), taus=TAUS, depth=5)
 
 
-def results_of(accuracy: tuple[float, ...], slopes: tuple[float, ...]) -> Results:
-    """One accuracy and one slope of log gradient norms per τ; slopes > 0 shrink gradients on their way down."""
+def results_of(accuracy: tuple[float, ...], slopes: tuple[float, ...], factor: float = 1.5) -> Results:
+    """One accuracy and one slope of log gradient norms per τ; slopes > 0 shrink gradients on their way down.
+
+    Mean norms are ``factor`` times larger with each τ.
+    """
     matrices = train(Results(SETTINGS))[0]
     parts = [Part(matrices.trial.name, matrices.stage, matrices.trial.function(matrices.settings, Bench()))]
     conditions = product(zip(TAUS, accuracy, slopes, strict=True), (("decide", range(6)), ("search", [500])))
@@ -34,7 +37,8 @@ def results_of(accuracy: tuple[float, ...], slopes: tuple[float, ...]) -> Result
             shift = (member.seed % 500) / 1000
             common = {"member": number, "layer": 0}
             rows.append(common | {"epoch": 1, "quantity": "accuracy", "value": reached + shift})
-            norms = np.exp((slope + shift) * np.arange(SETTINGS.depth))
+            layers = np.arange(SETTINGS.depth) - (SETTINGS.depth - 1) / 2
+            norms = factor ** TAUS.index(tau) * np.exp((slope + shift) * layers)
             rows += [
                 common | {"epoch": 0, "quantity": "gradient_norm", "layer": layer, "value": norm}
                 for layer, norm in enumerate(norms.tolist(), 1)
@@ -55,14 +59,30 @@ def results_of(accuracy: tuple[float, ...], slopes: tuple[float, ...]) -> Result
 def test_claims_follow_the_numbers(
     accuracy: tuple[float, ...], slopes: tuple[float, ...], verdict: str
 ) -> None:
-    rows = [row for row in judge(STUDY, results_of(accuracy, slopes), "quick") if row.headline]
+    factor = 1.5 if verdict == "holds" else 0.8
+    rows = [row for row in judge(STUDY, results_of(accuracy, slopes, factor), "quick") if row.headline]
+    circle = [row for row in rows if row.claim == "unit-circle"]
+    assert [(row.condition, row.verdict) for row in circle] == [(f"τ = {tau:g}", "holds") for tau in TAUS]
+    rows = [row for row in rows if row not in circle]
     assert [(row.claim, row.condition, row.verdict) for row in rows] == [
         ("gradients-do-not-vanish", "tau-0.2, digits, common gain 1", verdict),
         ("gradients-do-not-vanish", "tau-0.4, digits, common gain 1", verdict),
+        ("norms-are-larger", "tau-0.2, digits, common gain 1", verdict),
+        ("norms-are-larger", "tau-0.4, digits, common gain 1", verdict),
         ("accuracy-falls-with-tau", "digits, best gains (1)", verdict),
     ]
+    assert rows[3].statistic == pytest.approx(2 * np.log(factor), abs=1e-4)
     assert rows[0].statistic == pytest.approx(4 * (slopes[0] - slopes[1]), abs=1e-4)
-    assert rows[2].statistic == (1.0 if verdict == "holds" else 0.0)
+    assert rows[4].statistic == (1.0 if verdict == "holds" else 0.0)
+
+
+def test_a_matrix_that_leaves_the_circle_contradicts_it() -> None:
+    results = results_of((0.9, 0.7, 0.5), (0.0, 0.3, -0.5))
+    table = results.parts[0].table
+    first = table.index[(table["quantity"] == "modulus") & (table["skip"] == "tau-0.2")][0]
+    table.loc[first, "value"] = 1.0001
+    rows = [row for row in judge(STUDY, results, "quick") if row.claim == "unit-circle"]
+    assert [row.verdict for row in rows] == ["holds", "contradicted", "holds"]
 
 
 def test_every_tau_is_searched_and_decided_and_its_matrices_are_those_of_the_networks_width() -> None:

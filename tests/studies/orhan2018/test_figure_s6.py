@@ -34,18 +34,22 @@ SETTINGS = dataclasses.replace(
 def together(
     model: str, stage: str, gain: float, seeds: Sequence[int], accuracy: float, degenerate: float
 ) -> Part:
-    """Some networks; test accuracy is half the training accuracy, at the last epoch."""
+    """Some networks; test accuracy is half the training accuracy at first, and then less."""
     rows: list[dict[str, Any]] = []
     for member, seed in enumerate(seeds):
         value = accuracy + (seed % 500) / 1000
         found = [(1, "accuracy", 0, value / 2), (2, "accuracy", 0, value)]
         if seed < 500:
-            found += [(epoch, "test_accuracy", 0, value * epoch / 4) for epoch in SETTINGS.at]
+            found += [
+                (epoch, "test_accuracy", 0, value * share)
+                for epoch, share in zip(SETTINGS.at, (0.5, 0.4), strict=True)
+            ]
         if stage == NARROW.decide:
             for epoch in SETTINGS.at:
-                found += [(epoch, "degenerate", 0, degenerate + seed / 1000), (epoch, "negative", 0, 0.3)]
-                found += [(epoch, "gradient_norm", layer, 0.1 * layer) for layer in (1, 2)]
-                found += [(epoch, "overlap", layer, 0.1 * layer + seed / 1000) for layer in (0, 1, 2)]
+                other = 0.7 - degenerate - seed / 1000
+                found += [(epoch, "degenerate", 0, degenerate + seed / 1000), (epoch, "negative", 0, other)]
+                found += [(epoch, "gradient_norm", layer, 0.1 * layer * other) for layer in (1, 2)]
+                found += [(epoch, "overlap", layer, degenerate * layer + seed / 1000) for layer in (0, 1, 2)]
         rows += [
             {"member": member, "epoch": epoch, "quantity": quantity, "layer": layer, "value": number}
             for epoch, quantity, layer, number in found
@@ -71,12 +75,12 @@ AS_THE_PAPER_SAYS = found({"plain": 0.5, "residual": 0.52}, {"plain": 0.4, "resi
 
 def test_every_claim_holds_where_the_paper_is_right() -> None:
     rows = judge(figure_s6.STUDY, AS_THE_PAPER_SAYS, "quick")
-    assert {row.verdict for row in rows} == {"holds"}
+    assert {row.verdict for row in rows if row.headline} == {"holds"}
     headlines = {(row.claim, row.condition): row for row in rows if row.headline}
     assert headlines["residual-trains-better", "digits, best gains (0.3)"].statistic == pytest.approx(
         0.02, abs=1e-6
     )
-    # The test accuracy is the one at the last epoch measured.
+    # The test accuracy is the best of the epochs measured.
     assert headlines["residual-tests-better", "digits, best gains (0.3)"].means[1] == pytest.approx(
         0.25125, abs=1e-6
     )
@@ -99,7 +103,7 @@ def test_every_claim_holds_where_the_paper_is_right() -> None:
 def test_every_claim_falls_where_the_paper_is_wrong() -> None:
     results = found({"plain": 0.54, "residual": 0.5}, {"plain": 0.3, "residual": 0.4})
     rows = judge(figure_s6.STUDY, results, "quick")
-    assert {row.verdict for row in rows} == {"contradicted"}
+    assert {row.verdict for row in rows if row.headline} == {"contradicted"}
 
 
 def test_the_second_stage_measures_everything_on_the_narrow_networks() -> None:
@@ -147,12 +151,12 @@ def test_the_figure_shows_the_second_layers_overlap_and_both_layers_gradients() 
     figure = figure_s6.STUDY.figure(AS_THE_PAPER_SAYS)
     figure.draw_without_rendering()
     training, test, _, degenerate, norms, overlap = figure.axes
-    assert [line.get_ydata()[-1] for line in overlap.get_lines()] == pytest.approx([0.2025] * 2, abs=1e-6)
+    assert [line.get_ydata()[-1] for line in overlap.get_lines()] == pytest.approx([0.8025, 0.6025], abs=1e-6)
     assert [line.get_ydata()[-1] for line in degenerate.get_lines()] == pytest.approx(
         [0.4025, 0.3025], abs=1e-6
     )
     ends = [line.get_ydata()[-1] for line in norms.get_lines() if len(line.get_ydata())]
-    assert ends == pytest.approx([0.1, 0.1, 0.2, 0.2], abs=1e-6)
+    assert ends == pytest.approx([0.02975, 0.03975, 0.0595, 0.0795], abs=1e-6)
     for ax in (training, test):
         styles = [line.get_linestyle() for line in ax.get_lines() if len(line.get_ydata())]
         assert styles == ["-", "-", "--", "--"]

@@ -27,7 +27,9 @@ def figure(results: Results) -> Any:
     for across, data in zip(axes, sets, strict=True):
         _panels(across, results, data)
     handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=2)
+    runs = results.settings.wide_runs
+    labels = [f"{name} {min(SHOWN, runs // 2)} of {runs}" for name in names]
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
     for letter, ax in zip("abcdefghij", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure

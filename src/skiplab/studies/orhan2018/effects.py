@@ -16,6 +16,7 @@ GROUP_SHARE = (
 )
 CORRELATION = math.atanh(0.2)  # as Fisher's z; declared before the runs of figures 4 and S7
 NORM = 0.01  # of incoming weights, a hundredth of the norm of about 1 with which training starts
+OVERLAP = 0.01  # of the mean correlation between incoming weights, which lies between −1 and 1
 SLOPE = 0.1  # of an estimate against the truth: a tenth of following it
 TWOFOLD = math.log(2)  # of gradient norms between the top and the bottom layer: less is not vanishing
 TENTH = math.log(1.1)  # of a norm, as a logarithm: design's tenth of a value

@@ -19,6 +19,7 @@ from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study,
 from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, narrow_bias_runs
 from skiplab.studies.orhan2018.effects import SHARE
+from skiplab.studies.orhan2018.target_laws import CLAIMS, constant_targets
 
 FREE = (PLAIN, RESIDUAL)
 MODELS = (*FREE, BIAS_REG)
@@ -27,11 +28,12 @@ EXPERIMENT = bias_reg.experiment(*MODELS)
 
 @dataclass(frozen=True)
 class Settings(NarrowSearchSettings):
-    """The common settings, and how many triples (μ, σ, λ) are tried on how many seeds."""
+    """The common settings, how many triples (μ, σ, λ) are tried on how many seeds, and a control."""
 
     data: tuple[str, ...] = ("cifar10", "cifar100-coarse")
     triples: int = 24
     triple_runs: int = 2
+    control_runs: int = 0  # BiasReg networks per data set with constant targets, σ = 0; a control of ours
 
     @property
     def with_spectra(self) -> str:
@@ -50,7 +52,9 @@ def decide(results: Results) -> list[Call]:
     """Second stage: the runs that decide at every gain, and the narrow ones; figure 3 names the same plain nets."""
     data = results.settings.with_spectra
     narrow = [narrow_runs(results, data, model) for model in FREE]
-    return EXPERIMENT.decide(results) + narrow + [narrow_bias_runs(results, data)]
+    control = [constant_targets(results, name) for name in results.settings.data]
+    named = EXPERIMENT.decide(results) + narrow + [narrow_bias_runs(results, data)]
+    return named + (control if results.settings.control_runs else [])
 
 
 def less_degenerate(results: Results) -> Iterator[Evidence]:
@@ -107,8 +111,8 @@ STUDY = Study(
     words=__file__,
     settings=scales(
         Settings,
-        quick={**spectra_over_training.QUICK, **bias_reg.QUICK},
-        smoke={**spectra_over_training.SMOKE, **bias_reg.SMOKE},
+        quick={**spectra_over_training.QUICK, **bias_reg.QUICK, "control_runs": 5},
+        smoke={**spectra_over_training.SMOKE, **bias_reg.SMOKE, "control_runs": 2},
     ),
     stages=(search, decide),
     figure=figure,
@@ -127,6 +131,7 @@ STUDY = Study(
             kind=Greater(worth=SHARE),
             unit="fraction",
         ),
+        *CLAIMS,
     ),
     cost={"quick": 60, "paper": 1750},
     paper_device="one H200",

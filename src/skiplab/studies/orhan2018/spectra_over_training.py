@@ -41,7 +41,15 @@ class Settings(NarrowSearchSettings):
         return min(self.spectrum_at, self.epochs)
 
 
-QUICK: dict[str, Any] = {**measured.QUICK, "narrow_search_runs": 3, "narrow_search_epochs": 25}
+# Spectra are judged at a common gain, which need not be the best one of any model: both gains have networks,
+# and in return untrained ones, which are not judged, have no spectra.
+QUICK: dict[str, Any] = {
+    **measured.QUICK,
+    "other_runs": 5,
+    "at": (3, 25),
+    "narrow_search_runs": 3,
+    "narrow_search_epochs": 25,
+}
 SMOKE: dict[str, Any] = {**measured.SMOKE, "narrow_search_runs": 1, "narrow_search_epochs": 1}
 
 

@@ -9,7 +9,7 @@ from skiplab.experiments.epoch_figures import over_epochs, runs_at
 from skiplab.experiments.gain_figures import TITLES, best_curves
 from skiplab.experiments.gains import Gains, Model
 from skiplab.experiments.narrow_networks import NARROW
-from skiplab.reproduction.results import Results
+from skiplab.reproduction.results import Results, matching
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,18 +21,21 @@ INK, SHADE = "#444444", "#EFEFEF"
 
 
 def panels(results: Results, models: Sequence[Model]) -> Any:
-    """Two columns; three rows per data set, or two where nothing was measured at the paper's width."""
+    """Two columns; per data set two rows as in the paper, and further ones where there is something to show."""
     from skiplab.figures.style import new_figure, panel_letter
 
-    settings = results.settings
-    rows = 3 if len(results.rows(stage="limits")) else 2
-    sets = len(settings.data)
-    figure, axes = new_figure(columns=2, rows=rows * sets, width=7.2, height=2.5 * rows * sets)
-    for number, data in enumerate(settings.data):
+    sets = results.settings.data
+    more = [
+        part for part, there in ((_at_common_gain, _compared), (_at_full_width, _resolved))
+        if all(there(results, data, models) for data in sets)
+    ]  # fmt: skip
+    rows = 2 + len(more)
+    figure, axes = new_figure(columns=2, rows=rows * len(sets), width=7.2, height=2.5 * rows * len(sets))
+    for number, data in enumerate(sets):
         block = axes[rows * number : rows * (number + 1)]
         _as_the_paper(list(block[:2].flat), results, data, models)
-        if rows == 3:
-            _at_full_width(block[2], results, data, models)
+        for part, pair in zip(more, block[2:], strict=True):
+            part(pair, results, data, models)
     for letter, ax in zip("abcdefghijkl", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
@@ -56,6 +59,27 @@ def _as_the_paper(axes: Sequence[Any], results: Results, data: str, models: Sequ
     axes[3].set_title(f"{shape}, exact, after epoch {settings.shown_epoch}")
 
 
+def _compared(results: Results, data: str, models: Sequence[Model]) -> bool:
+    """Whether all models have narrow networks at the common gain."""
+    gain = NARROW.common_gain(results, data, models)
+    return all(len(NARROW.at(results, data, model, gain)) for model in models)
+
+
+def _at_common_gain(axes: Sequence[Any], results: Results, data: str, models: Sequence[Model]) -> None:
+    words, rows = at_common(results, data, models)
+    title = f"{results.settings.narrow_depth}×{results.settings.narrow} units, {words} (ours)"
+    for ax, fraction, label in zip(axes, ("degenerate", "negative"), (DEGENERATE, NEGATIVE), strict=True):
+        fractions_panel(ax, rows, fraction, label, title=title)
+
+
+def _resolved(results: Results, data: str, models: Sequence[Model]) -> bool:
+    """Whether limits at the paper's width say anything: bars from 0 to 1 do not."""
+    rows = results.rows(stage="limits")
+    return bool(len(rows)) and bool(
+        (matching(rows, data=data, quantity="lanczos_resolved")["value"] > 0).any()
+    )
+
+
 def _at_full_width(axes: Sequence[Any], results: Results, data: str, models: Sequence[Model]) -> None:
     rows = {model.name: results.rows(stage="limits", data=data, model=model.name) for model in models}
     shape = f"{results.settings.depth}×{results.settings.width} units"
@@ -67,6 +91,14 @@ def _at_full_width(axes: Sequence[Any], results: Results, data: str, models: Seq
 def at_best(results: Results, size: Gains, data: str, models: Sequence[Model]) -> dict[str, pd.DataFrame]:
     """Rows of each model's networks of one size, at its best gain."""
     return {model.name: size.at(results, data, model) for model in models}
+
+
+def at_common(results: Results, data: str, models: Sequence[Model]) -> tuple[str, dict[str, pd.DataFrame]]:
+    """Where narrow networks are judged, in words, and their rows: one gain for all, best gains if none has all."""
+    if not _compared(results, data, models):
+        return "best gains", at_best(results, NARROW, data, models)
+    gain = NARROW.common_gain(results, data, models)
+    return f"gain {gain:.3g} for all", {model.name: NARROW.at(results, data, model, gain) for model in models}
 
 
 def _eigenvalues(results: Results, data: str, model: Model) -> np.ndarray:

@@ -27,11 +27,12 @@ def singular_layer_panels(results: Results) -> Figure:
     figure, axes = new_figure(len(losses), rows=3, width=PAGE_WIDTH, height=5.6, grid=False)
     engine: Any = figure.get_layout_engine()
     engine.set(h_pad=0.06, hspace=0.04)
-    top = max(float(np.max(values)) for curves in losses.values() for _, values in curves.values())
+    every = np.concatenate([values.ravel() for curves in losses.values() for _, values in curves.values()])
+    limits = (min(0.8, float(every.min())) - 0.03, 1.04 * float(every.max()))
     for column, kind in enumerate(losses):
         draw_layer(axes[0, column], kind)
         axes[0, column].set_title(kind[:1].upper() + kind[1:])
-        _losses(axes[1, column], losses[kind], top)
+        _losses(axes[1, column], losses[kind], limits)
         _spectra(axes[2, column], _curves(results, kind, "eigenvalue"))
         axes[1, column].set_xlabel("step along $d$")
         axes[2, column].set_xlabel("eigenvalue number")
@@ -102,7 +103,7 @@ def _line(ax: Axes, start: tuple[float, float], end: tuple[float, float], silent
     ax.plot(*zip(start, end, strict=True), color=colour, linestyle=style, linewidth=width, zorder=1 + free)
 
 
-def _losses(ax: Axes, curves: Curves, top: float) -> None:
+def _losses(ax: Axes, curves: Curves, limits: tuple[float, float]) -> None:
     ax.grid(True)
     for name in sorted(curves, reverse=True):  # residual first, so that the flat lines lie on top
         x, values = curves[name]
@@ -116,7 +117,7 @@ def _losses(ax: Axes, curves: Curves, top: float) -> None:
                 alpha=0.55 if name != "plain" else 1,
                 label=label,
             )
-    ax.set_ylim(min(0.8, *(float(values.min()) for _, values in curves.values())) - 0.03, 1.04 * top)
+    ax.set_ylim(limits)
     ax.margins(x=0)
 
 

@@ -1,11 +1,12 @@
-"""How far apart the gradient norms of plain and BiasReg networks are."""
+"""How gradient norms change from layer to layer, and how far apart those of plain and BiasReg networks are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skiplab.experiments.gains import PLAIN, WIDE, log_decay
+from skiplab.experiments.gains import PLAIN, WIDE, log_decay, of_one
 from skiplab.reproduction import Evidence, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG
@@ -39,6 +40,13 @@ def norms_apart(both: Sequence[pd.DataFrame], epoch: int) -> np.ndarray:
 def log_growth(rows: pd.DataFrame) -> np.ndarray:
     """By how much log gradient norms grow towards the input, one number per run."""
     return -log_decay(rows)
+
+
+def vanishing(results: Results) -> Iterator[Evidence]:
+    """By how much log gradient norms of plain and of BiasReg networks fall towards the input."""
+    for model in (PLAIN, BIAS_REG):
+        for row in of_one(model, log_decay)(results):
+            yield replace(row, condition=f"{model.name}, {row.condition}")
 
 
 def alike(results: Results) -> Iterator[Evidence]:

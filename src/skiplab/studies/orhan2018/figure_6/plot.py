@@ -1,17 +1,17 @@
-"""Figure 6's panels: norms by layer at the start of three epochs, accuracies, and norms at one gain."""
+"""Figure 6's panels: norms by layer at the start of three epochs, accuracies, and norms at best gains."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from skiplab.experiments.gains import PLAIN, RESIDUAL
+from skiplab.experiments.gains import PLAIN, RESIDUAL, WIDE
 from skiplab.reproduction.results import Results
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, WITH_BN
 from skiplab.studies.orhan2018.figure_6.evidence import epochs_with_norms
 
 
 def figure(results: Results) -> Any:
-    """Two rows per data set: norms at the start of three epochs; accuracy, accuracy by gain, norms at one gain."""
+    """Two rows per data set: norms at the start of three epochs; accuracy, accuracy by gain, norms at best gains."""
     from skiplab.figures.style import new_figure, panel_letter
 
     sets = results.settings.data
@@ -24,15 +24,16 @@ def figure(results: Results) -> Any:
 
 
 def _panels(above: Any, below: Any, results: Results, data: str) -> None:
-    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel, nearest_glorot
+    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
     from skiplab.figures.curves import learning_curves
 
     settings, epochs = results.settings, epochs_with_norms(results)
     shown = {model.name: model for model in (PLAIN, RESIDUAL, BIAS_REG, WITH_BN)}
     for ax in above[1:]:
         ax.sharey(above[0])
+    common = WIDE.common_gain(results, data, (PLAIN, RESIDUAL, BIAS_REG))
     for ax, epoch in zip(above, epochs, strict=False):
-        _norms(ax, results, data, epoch, None)
+        _norms(ax, results, data, epoch, common)
         ax.set_title(f"start of epoch {epoch + 1}")
     for ax in above[len(epochs) :]:
         ax.set_visible(False)
@@ -41,11 +42,10 @@ def _panels(above: Any, below: Any, results: Results, data: str) -> None:
     below[0].set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
     gains_panel(below[1], results, data, shown)
     below[1].set(ylabel="training accuracy, last epoch")
-    glorot = nearest_glorot(settings.gains)
-    _norms(below[2], results, data, epochs[-1], glorot)
-    below[2].set_title(f"epoch {epochs[-1] + 1}, gain {glorot:.3g} for all")
-    for ax in (above[0], below[2]):
-        ax.set_ylabel("mean gradient norm")
+    _norms(below[2], results, data, epochs[-1], None)
+    below[2].set_title(f"epoch {epochs[-1] + 1}, best gains")
+    for ax, words in ((above[0], f"mean gradient norm, gain {common:.3g}"), (below[2], "mean gradient norm")):
+        ax.set_ylabel(words)
 
 
 def _norms(ax: Any, results: Results, data: str, epoch: int, gain: float | None) -> None:

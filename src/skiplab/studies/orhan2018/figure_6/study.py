@@ -1,4 +1,4 @@
-"""Figure 6 as a study: figure 5's networks, BiasReg with one batch normalisation, and three claims."""
+"""Figure 6 as a study: figure 5's networks, BiasReg with one batch normalisation, and what it claims."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from skiplab.experiments.networks import GainSettings
 from skiplab.reproduction import Claim, Equivalent, Greater, Study, scales
 from skiplab.studies.orhan2018 import bias_reg
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, WITH_BN
-from skiplab.studies.orhan2018.effects import TENTH
-from skiplab.studies.orhan2018.figure_6.evidence import alike, log_growth
+from skiplab.studies.orhan2018.effects import TENTH, TWOFOLD
+from skiplab.studies.orhan2018.figure_6.evidence import alike, log_growth, vanishing
 from skiplab.studies.orhan2018.figure_6.plot import figure
 
 EXPERIMENT = bias_reg.experiment(PLAIN, RESIDUAL, BIAS_REG, WITH_BN)
@@ -47,12 +47,26 @@ STUDY = Study(
             unit="log norm",
         ),
         Claim(
+            "plain-gradients-vanish",
+            "Gradients of plain and BiasReg networks vanish: their norms fall towards the input.",
+            vanishing,
+            kind=Greater(worth=TWOFOLD),
+            unit="log norm",
+        ),
+        Claim(
             "bias-reg-as-plain",
             "Gradient norms of plain and BiasReg networks are almost identical initially (within 10 %).",
             alike,
             # The caption's "almost identical".
             kind=Equivalent(margin=TENTH),
             unit="mean |ln ratio|",
+        ),
+        Claim(
+            "bn-improves-bias-reg",
+            "One BatchNorm raises the training accuracy of BiasReg networks.",
+            compare(WITH_BN, BIAS_REG),
+            kind=Greater(worth=ONE_POINT),
+            unit="accuracy",
         ),
         Claim(
             "bn-approaches-residual",

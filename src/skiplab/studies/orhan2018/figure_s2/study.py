@@ -1,13 +1,14 @@
-"""Figure S2 as a study: three quantities, each compared between the best networks and the worst."""
+"""Figure S2 as a study: what is compared between the best networks and the worst."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from skiplab.experiments import measured_networks
+from skiplab.experiments.gains import ONE_POINT
 from skiplab.reproduction import Claim, Greater, Study, scales
 from skiplab.studies.orhan2018.effects import NORM, SHARE
-from skiplab.studies.orhan2018.figure_s2.evidence import more_of
+from skiplab.studies.orhan2018.figure_s2.evidence import more_of, peaks, since_start
 from skiplab.studies.orhan2018.figure_s2.plot import figure
 from skiplab.studies.orhan2018.figure_s2.trials import Settings, decide, search
 
@@ -57,10 +58,18 @@ STUDY = Study(
         ),
         Claim(
             "best-larger-norms",
-            "Better performing networks have larger mean norms of incoming weights.",
-            more_of("norm", in_the="best"),
+            "The mean norm of incoming weights grows more in better performing networks.",
+            more_of("norm", in_the="best", taken=since_start),
             kind=Greater(worth=NORM),
             unit="norm",
+        ),
+        Claim(
+            "best-test-better",
+            "Networks that train better have a higher test accuracy too.",
+            peaks,
+            kind=Greater(worth=ONE_POINT),
+            unit="accuracy",
+            source="ours",
         ),
     ),
     cost={"quick": 45, "paper": 450},

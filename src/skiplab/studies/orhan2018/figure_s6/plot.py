@@ -8,7 +8,14 @@ from typing import Any
 from skiplab.experiments.gains import PLAIN, RESIDUAL, WIDE
 from skiplab.experiments.narrow_networks import NARROW
 from skiplab.reproduction.results import Results
-from skiplab.studies.orhan2018.spectra_panels import DEGENERATE, NEGATIVE, at_best, fractions_panel, line_key
+from skiplab.studies.orhan2018.spectra_panels import (
+    DEGENERATE,
+    NEGATIVE,
+    at_best,
+    at_common,
+    fractions_panel,
+    line_key,
+)
 
 MODELS = (PLAIN, RESIDUAL)
 SECOND = 2  # hidden layers are counted from 1
@@ -31,9 +38,10 @@ def _panels(axes: Sequence[Any], results: Results, data: str) -> None:
     training, test, negative, degenerate, norms, overlap = axes
     _training(training, results, data)
     narrow, wide = (at_best(results, size, data, MODELS) for size in (NARROW, WIDE))
-    small = f"2×{results.settings.narrow} units"
     fractions_panel(test, wide, "test_accuracy", "test accuracy")
     fractions_panel(test, narrow, "test_accuracy", "test accuracy", line="--")
+    words, narrow = at_common(results, data, MODELS)
+    small = f"2×{results.settings.narrow} units, {words}"
     fractions_panel(negative, narrow, "negative", NEGATIVE, title=f"{small}, exact")
     fractions_panel(degenerate, narrow, "degenerate", DEGENERATE, title=f"{small}, exact")
     for layer, line in ((1, "-"), (SECOND, "--")):

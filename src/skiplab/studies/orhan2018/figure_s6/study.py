@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 from skiplab.experiments import measured_networks as measured
 from skiplab.experiments import networks
-from skiplab.experiments.gains import PLAIN, RESIDUAL, GainExperiment, Quantity, accuracies, compare
+from skiplab.experiments.gains import PLAIN, RESIDUAL, GainExperiment, accuracies
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
-from skiplab.experiments.narrow_networks import NARROW, every_epoch, narrow_runs, narrow_searches, values
+from skiplab.experiments.narrow_networks import every_epoch, narrow_runs, narrow_searches
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Results, Study, scales
-from skiplab.reproduction.results import matching
-from skiplab.studies.orhan2018.effects import HALF_POINT, SHARE
+from skiplab.reproduction import Call, Claim, Greater, Results, Study, scales
+from skiplab.studies.orhan2018.effects import HALF_POINT, OVERLAP, SHARE, TENTH
+from skiplab.studies.orhan2018.figure_s6.evidence import (
+    first_layer_gradients,
+    residual_against_plain,
+    second_layer_overlaps,
+)
 from skiplab.studies.orhan2018.figure_s6.plot import MODELS, figure
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
+from skiplab.studies.orhan2018.tested import peak_accuracies
 
 
 @dataclass(frozen=True)
@@ -56,27 +55,8 @@ def decide(results: Results) -> list[Call]:
     return calls
 
 
-def last_test_accuracies(rows: pd.DataFrame) -> np.ndarray:
-    """Test accuracy at the last epoch measured, one number per run."""
-    tested = matching(rows, quantity="test_accuracy")
-    return values(tested, "test_accuracy", tested["epoch"].max())
-
-
-def residual_against_plain(quantity: Quantity) -> Found:
-    """Evidence that residual nets have more of something at the end: at full width, and the narrow ones beside."""
-
-    def found(results: Results) -> Iterator[Evidence]:
-        yield from compare(RESIDUAL, PLAIN, quantity, common=False)(results)
-        shape = f"2×{results.settings.narrow} networks on {results.settings.narrow_components} components"
-        for condition in NARROW.conditions(results, [RESIDUAL, PLAIN]):
-            samples = [quantity(rows) for rows in condition.rows]
-            yield condition.evidence(samples, f"{shape}, {condition.words}", headline=False)
-
-    return found
-
-
 TWO_LAYERS = {"depth": 2, "narrow_depth": 2}
-QUICK = {"runs": 8, "narrow": 16, "narrow_runs": 8, "norms_at": (0, 3, 25)}
+QUICK = {"runs": 8, "narrow": 16, "narrow_runs": 8, "other_runs": 5, "norms_at": (0, 3, 25)}
 
 STUDY = Study(
     id="orhan2018/figure-S6",
@@ -99,7 +79,7 @@ STUDY = Study(
         Claim(
             "residual-tests-better",
             "Residual networks reach a (slightly) higher test accuracy than plain ones.",
-            residual_against_plain(last_test_accuracies),
+            residual_against_plain(peak_accuracies),
             kind=Greater(worth=HALF_POINT),
             unit="accuracy",
         ),
@@ -109,6 +89,30 @@ STUDY = Study(
             every_epoch("degenerate", PLAIN, RESIDUAL),
             kind=Greater(worth=SHARE),
             unit="fraction",
+        ),
+        Claim(
+            "residual-more-negative",
+            "As in figure 3, residual networks have more negative eigenvalues, at every epoch of training.",
+            every_epoch("negative", RESIDUAL, PLAIN),
+            kind=Greater(worth=SHARE),
+            unit="fraction",
+            source="ours",
+        ),
+        Claim(
+            "residual-larger-gradients",
+            "Gradients in the first layer's activities are larger in residual networks, at every epoch of training.",
+            first_layer_gradients,
+            kind=Greater(worth=TENTH),
+            unit="log norm",
+            source="ours",
+        ),
+        Claim(
+            "residual-overlaps-less",
+            "Units of the second layer overlap less in residual networks, at every epoch of training.",
+            second_layer_overlaps,
+            kind=Greater(worth=OVERLAP),
+            unit="correlation",
+            source="ours",
         ),
     ),
     cost={"quick": 20, "paper": 300},
