@@ -66,7 +66,8 @@ def id_entries(net: nn.Module) -> dict[str, Tensor]:
 
 def diagonal_of(weight: Tensor) -> Tensor:
     """A view of the ID entries of a weight matrix (D, C) or of a kernel (D, C, U, V) of odd sizes."""
-    return weight[:, :, *(size // 2 for size in weight.shape[2:])].diagonal()
+    centre = tuple(size // 2 for size in weight.shape[2:])
+    return weight.movedim((0, 1), (-2, -1))[centre].diagonal()
 
 
 def _twin(net: nn.Module, kinds: dict[type[nn.Module], type[nn.Module]], sign: float) -> nn.Module:
