@@ -33,6 +33,7 @@ NAMES = {
     "is_instance_norm": "torch.nn.modules.instancenorm._InstanceNorm",
     "own_parameters": "torch.nn.Module()._parameters",
     "own_modules": "torch.nn.Module()._modules",
+    "convolution": "torch.nn.Conv2d._conv_forward",
     "native": "torch._C",
 }
 
@@ -54,6 +55,15 @@ def test_every_function_is_listed_and_tested() -> None:
     assert ours == set(NAMES), "name in NAMES what each function of torch_private reaches for"
     tests = {name.removeprefix("test_") for name in globals()}
     assert ours <= tests, f"write a test of {sorted(ours - tests)}"
+
+
+@pytest.mark.parametrize("mode", ["zeros", "circular"])
+def test_convolution(mode: str) -> None:
+    layer = nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2, padding_mode=mode).double()
+    x = torch.randn(2, 4, 7, 7, generator=torch_generator(0), dtype=torch.float64)
+    assert layer.bias is not None
+    found = private.convolution(layer, x, 2 * layer.weight)
+    torch.testing.assert_close(found, 2 * (layer(x) - layer.bias[:, None, None]))
 
 
 def test_native() -> None:
