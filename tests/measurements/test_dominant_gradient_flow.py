@@ -15,6 +15,7 @@ from skiplab.architectures.resnet import ResNet
 from skiplab.architectures.simplified import SimplifiedPlnMLP, SimplifiedResNet
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
+from skiplab.measurements import gradient_flows
 from skiplab.measurements.dominant_gradient_flow import dominant_gradient_flow, flow_matrix
 from skiplab.randomness import torch_generator
 
@@ -165,6 +166,18 @@ def test_members_are_measured_as_by_themselves(kind: str, backend: str) -> None:
     assert found.layers == nets[0].block_names[:-1]
 
 
+@every
+def test_flows_in_pieces_are_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x = network(kind).eval(), inputs(kind)
+    settings: dict[str, Any] = {"criterion": CE, "layers": NAMES[kind][0]}
+    whole = dominant_gradient_flow(net, (x, Y), **settings)
+    for numbers in (1, 3 * 5 * 4 * 64):  # one flow at a time, or three of the largest layer
+        monkeypatch.setitem(gradient_flows.NUMBERS, "cpu", numbers)
+        found = dominant_gradient_flow(net, (x, Y), **settings)
+        torch.testing.assert_close(found.by_position, whole.by_position, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(found.by_mean, whole.by_mean, rtol=1e-9, atol=1e-12)
+
+
 def test_all_channels_go_back_together() -> None:
     """Never one pass per channel: convolutions' derivatives are as many as layers, not as layers times channels."""
     net = SimplifiedResNet(2, filters=(8, 16), outputs=3, generator=torch_generator(0))
@@ -173,6 +186,26 @@ def test_all_channels_go_back_together() -> None:
         dominant_gradient_flow(net, batch, criterion=CE)
     calls = sum(event.count for event in events.key_averages() if event.key == "aten::convolution_backward")
     assert 0 < calls <= 4 * 4  # of four layers, twice in the ordinary pass and in the batched one
+
+
+def test_a_second_head_does_not_count() -> None:
+    """The loss may reach a layer by ways that do not pass the last activities."""
+
+    class TwoHeads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.aside = network("simplified"), nn.Linear(4, 3, dtype=torch.float64)
+            self.aside.weight.data.normal_(generator=torch_generator("aside"))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.body(x) + self.aside(self.body.blocks[0](self.body.stem(x)).mean((2, 3)))
+
+    net = TwoHeads()
+    settings: dict[str, Any] = {"layers": ["body.blocks.0"], "final": "body.output"}
+    found = dominant_gradient_flow(net, (X, Y), criterion=CE, **settings)
+    theta = flow_matrix(net, (X, Y), "body.blocks.0", criterion=CE, final="body.output")[0]
+    expected = shares_by_loops(theta)[2]
+    torch.testing.assert_close(found.by_position[0, :, 0], expected, rtol=1e-9, atol=1e-12)
 
 
 def test_a_network_of_separate_channels_has_nothing_but_dominant_flows() -> None:

@@ -1,5 +1,4 @@
-"""Dominant gradient flows: whether a channel's gradient comes from the final channel of the same number (yu2019,
-D.4).
+"""Dominant gradient flows: whether a gradient comes from the final channel of the same number (yu2019, D.2, D.4).
 
 With a_j the last activities, one number per channel j, and a_ip entry p of channel i in layer l,
 
@@ -8,18 +7,12 @@ With a_j the last activities, one number per channel j, and a_ip entry p of chan
 and σ is the share of channels with r_i > 1 (eq 13), for every sample. Positions with 0/0 are left out of the mean
 and a channel that has no others is not dominant. The mean of such ratios has no expectation: a few small
 denominators decide, the more of them the more positions a layer has. So two further shares are given, by the median
-over p in place of the mean, and of all positions whose ratio exceeds 1.
-
-All flows end in ∂L/∂a_ip = Σ_j Θ_ijp, so that Θ_iip and one ordinary backward pass are enough. Θ_iip for all i comes
-from one batched backward pass, layer by layer: what is pulled back from layer l + 1 to layer l are the rows j of
-which layer l has a channel, 16 instead of 64 in the first group of the paper's networks. That needs a chain, in
-which all of layer l's influence passes layer l + 1; it is tested with the sum of all flows, and where it does not
-hold all flows are pulled back from the end to every layer at once.
+over p in place of the mean, and of all positions whose ratio exceeds 1. How Θ is found: ``gradient_flows``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,16 +21,14 @@ from torch import Tensor, nn
 from skiplab.checks import Refused, listed, near, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
-from skiplab.measurements.jacobians import pulled_back
+from skiplab.measurements.gradient_flows import Flows, traced
 from skiplab.measurements.result import Estimate, Result
 from skiplab.subjects import Subject
-from skiplab.subjects.batches import Batch, batch_size, batches_of, outside_inference_mode, sliced
+from skiplab.subjects.batches import Batch, batch_size, batches_of, sliced
 from skiplab.subjects.subject import Criterion, LossFunction
-from skiplab.torch_private import saved_tensors_are_hooked
 
-# Samples that go back together: on a CPU what stays in its caches, on a GPU what fills it in some 100 MB per layer.
+# Samples that go back together: few stay in a CPU's caches, many fill a GPU.
 AT_ONCE = {"cpu": 8, "cuda": 128}
-CHAIN = 1e-3  # of the largest gradient in a layer, what rounding may make of the same sum taken in two ways
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,7 +115,7 @@ def dominant_gradient_flow(
         for first in range(0, size, step):
             group = sliced(batch, size, slice(first, first + step))
             members = [own.alone(member) for member in range(own.size)]
-            found = [_traced(one, group, chosen, end, layers is not None, use)["shares"] for one in members]
+            found = [traced(one, group, chosen, end, layers is not None, use)["shares"] for one in members]
             parts.append(torch.cat(found))
     by_mean, by_median, by_position, dead = torch.cat(parts, 2).unbind(1)
     names = tuple(name for name in seen if name != end)
@@ -146,62 +137,12 @@ def flow_matrix(
     end, chosen = _final(subject, final), _chosen(subject, [layer])
 
     def use(flows: Flows) -> dict[str, Tensor]:
-        (found,) = flows.from_the_end(flows.last.shape[1])
+        (found,) = flows.theta()
         return {"theta": found.reshape(*found.shape[:3], -1)}
 
     members = [subject.alone(member) for member in range(subject.size)]
-    found = torch.cat([_traced(one, batch, chosen, end, True, use)["theta"] for one in members])
+    found = torch.cat([traced(one, batch, chosen, end, True, use)["theta"] for one in members])
     return found.permute(0, 2, 3, 1, 4)  # from (E, j, B, i, p)
-
-
-@dataclass(frozen=True)
-class Flows:
-    """One network's loss, its last activities (B, J) and those of layers (B, C, …), in the order of calls."""
-
-    loss: Tensor
-    last: Tensor
-    activities: Mapping[str, Tensor]
-
-    def diagonals(self) -> list[tuple[Tensor, Tensor]]:
-        """Θ_iip and Σ_j Θ_ijp of each layer, both (i, B, p), for the i that the layer and the end both have."""
-        activities = list(self.activities.values())
-        last, *totals = torch.autograd.grad(
-            self.loss, [self.last, *activities], retain_graph=True, materialize_grads=True
-        )
-        counts = [min(each.shape[1], last.shape[1]) for each in activities]
-        found = self._along_the_chain(last, totals, counts)
-        if found is None:
-            every = self.from_the_end(max(counts))
-            found = [_diagonal(theta, count) for theta, count in zip(every, counts, strict=True)]
-        sums = [
-            total[:, :count].transpose(0, 1).flatten(2) if total.ndim > 2 else total[:, :count].T[..., None]
-            for total, count in zip(totals, counts, strict=True)
-        ]
-        return list(zip(found, sums, strict=True))
-
-    def from_the_end(self, count: int) -> tuple[Tensor, ...]:
-        """Θ of the first ``count`` flows j for every layer, (j, B, i, …), pulled back to all layers at once."""
-        (last,) = torch.autograd.grad(self.loss, self.last, retain_graph=True)
-        return pulled_back(self.last, list(self.activities.values()), _rows(last, count))
-
-    def _along_the_chain(
-        self, last: Tensor, totals: Sequence[Tensor], counts: Sequence[int]
-    ) -> list[Tensor] | None:
-        """Θ_iip of each layer from the layer above it, or None where the layers are no chain."""
-        activities = list(self.activities.values())
-        # The last row is the sum of all flows.
-        theta, above = torch.cat((_rows(last, max(counts)), last[None])), self.last
-        found: list[Tensor] = []
-        for place in reversed(range(len(activities))):
-            # Flows that this layer or one below it has a channel for.
-            kept = max(counts[: place + 1])
-            (theta,) = pulled_back(above, [activities[place]], torch.cat((theta[:kept], theta[-1:])))
-            away = (theta[-1] - totals[place]).abs().max()
-            if not bool(away <= CHAIN * totals[place].abs().max()):
-                return None
-            found.append(_diagonal(theta, counts[place]))
-            above = activities[place]
-        return found[::-1]
 
 
 def _shares(flows: Flows) -> Tensor:
@@ -223,81 +164,6 @@ def _shares(flows: Flows) -> Tensor:
         )
         layers.append(found.masked_fill(~total.isfinite().all(), torch.nan))
     return torch.stack(layers, 2)
-
-
-def _traced(
-    subject: Subject,
-    batch: Batch,
-    names: Sequence[str],
-    end: str,
-    asked: bool,
-    use: Callable[[Flows], dict[str, Tensor]],
-) -> dict[str, Tensor]:
-    """Call a lone network and have a function look at its flows; layers that were ``asked`` for must be called."""
-    found: dict[str, Tensor] = {}
-    last: list[Tensor] = []
-
-    def visit(name: str, tensor: Tensor) -> Tensor:
-        if name == end:
-            last.append(tensor)
-        if name == end or name not in names:  # a further call
-            return tensor
-        if saved_tensors_are_hooked():
-            raise Refused(
-                f"layer {name!r} runs inside gradient checkpointing, which hides activities from gradients; "
-                "switch it off to measure them."
-            )
-        found[name] = tensor if tensor.requires_grad else tensor.detach().requires_grad_()
-        return found[name].clone()  # which the network may change in place
-
-    def run(model: nn.Module) -> dict[str, Tensor]:
-        found.clear()
-        last.clear()
-        restart()
-        with torch.enable_grad():
-            loss = subject.loss_of(model, batch)
-            missing = next((name for name in (*names, end) if name not in found and name != end), None)
-            if missing is not None and (asked or not found):
-                raise Refused(f"layer {missing!r} is not called on this batch; choose one that is.")
-            _check(found, last, end, batch_size(batch))
-            return use(Flows(loss, last[0], found))
-
-    with (
-        outside_inference_mode(batch) as batch,
-        subject.borrowed([*names, end], visit, inputs_of=[end]) as restart,
-    ):
-        return dict(subject.map_models(run))
-
-
-def _check(found: Mapping[str, Tensor], last: Sequence[Tensor], end: str, size: int) -> None:
-    require(len(last) > 0, f"layer {end!r} is not called on this batch; name another in final.")
-    shape = tuple(last[0].shape)
-    require(
-        len(shape) == 2 and shape[0] == size,
-        f"layer {end!r} takes {shape} for {size} samples, but flows end in one number per sample and channel; "
-        "name in final the layer that takes (samples, channels).",
-    )
-    require(last[0].requires_grad, f"what {end!r} takes depends on none of the layers; name earlier ones.")
-    for name, activity in found.items():
-        require(
-            activity.ndim > 1 and len(activity) == size,
-            f"layer {name!r} returns {tuple(activity.shape)} for {size} samples; "
-            "choose one with (samples, channels, …).",
-        )
-
-
-def _rows(last: Tensor, count: int) -> Tensor:
-    """∂L/∂a_j in row j and 0 elsewhere, (count, B, J)."""
-    found = last.new_zeros(count, *last.shape)
-    places = torch.arange(count, device=last.device)
-    found[places, :, places] = last.T[:count]
-    return found
-
-
-def _diagonal(theta: Tensor, count: int) -> Tensor:
-    """Θ_iip, (i, B, p), of Θ (j, B, i, …)."""
-    places = torch.arange(count, device=theta.device)
-    return theta[places, :, places].reshape(count, theta.shape[1], -1)
 
 
 def _final(subject: Subject, final: str | None) -> str:

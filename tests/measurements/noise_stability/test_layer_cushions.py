@@ -50,7 +50,6 @@ def test_they_are_the_papers_ratio(block: int) -> None:
         x = x.flatten(1)
         expected = (x @ A.T).norm(dim=1) / conv.weight.norm() / x.norm(dim=1)
     torch.testing.assert_close(found.cushions[0, :, 0], expected, rtol=1e-10, atol=0)
-    assert found.inputs == (conv.in_channels * 9,)
 
 
 def test_all_linear_and_convolutional_layers_are_measured_in_batches_of_any_size() -> None:
@@ -99,6 +98,17 @@ def test_random_weights_have_the_yardstick() -> None:
         found.cushions.mean(), torch.tensor(1 / 20, dtype=torch.float64), rtol=0.02, atol=0
     )
     assert "random weights have 0.05 to 0.05" in repr(found)
+
+
+@pytest.mark.parametrize(("stride", "groups"), [(1, 1), (2, 1), (1, 4)])
+def test_random_convolutions_have_the_yardstick_by_channels_and_strides(stride: int, groups: int) -> None:
+    layer = nn.Conv2d(32, 64, 3, stride=stride, groups=groups, dtype=torch.float64)
+    layer.weight.data.normal_(generator=torch_generator("weights"))
+    x = torch.randn(3, 32, 40, 40, generator=torch_generator("images"), dtype=torch.float64)
+    found = layer_cushions(nn.Sequential(layer), x)
+    assert found.random == pytest.approx((1 / (stride * 32**0.5),))
+    # Without padding the borders count less often, by a twentieth at each side.
+    torch.testing.assert_close(found.cushions[0, :, 0].tolist(), list(found.random) * 3, rtol=0.06, atol=0)
 
 
 def test_dead_samples_and_diverged_members_have_none() -> None:

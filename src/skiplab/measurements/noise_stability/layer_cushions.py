@@ -1,9 +1,10 @@
 """Layer cushions: how much of a layer's weights its input meets (yu2019, section 5, figure 3).
 
 For a layer with weights A and a sample whose activity before it is x, the cushion is μ(x) = ‖A x‖ / (‖A‖_F ‖x‖),
-without the bias; the cushion of the layer is the least over samples. Noise of size η‖A‖_F in A changes A x by about
-η‖A‖_F‖x‖ / √(inputs per unit), which is little beside ‖A x‖ if the cushion is large. ‖A‖_F is that of the kernel, as
-it is stored: the norm of the whole operator differs by a factor that is one and the same for all samples.
+without the bias; the cushion of the layer is the least over samples. Random weights have μ = 1/√C for C inputs, or
+input channels, and 1/(s√C) where a convolution of images strides by s; so noise of size η‖A‖_F changes A x by about
+η‖A‖_F‖x‖/√C, which is little beside ‖A x‖ if the cushion is large. ‖A‖_F is that of the kernel as it is stored: the
+norm of the whole operator differs by a factor that is one and the same for all samples.
 
 Of a residual network that was transferred to a plain one (``architectures.transfer``) A has 1 on its ID entries. The
 paper keeps them in A x and removes them from ‖A‖_F, since noise is meant to scale with what was learned: that is
@@ -12,6 +13,7 @@ paper keeps them in A x and removes them from ‖A‖_F, since noise is meant to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -28,7 +30,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.hooks import first_argument, visited
 from skiplab.subjects.subject import LossFunction, call_on_input
-from skiplab.subjects.wiring import WeightLayer, check_weight_layers, weight_layers
+from skiplab.subjects.wiring import WeightLayer, check_weight_layers, inputs_of, weight_layers
 from skiplab.torch_private import convolution
 
 
@@ -47,7 +49,7 @@ class LayerCushions(Result):
     gains: Tensor
     norms: Tensor
     bare_norms: Tensor | None
-    inputs: tuple[int, ...]  # per unit: its fan-in
+    random: tuple[float, ...]  # what random weights would have in each layer
 
     @property
     def cushions(self) -> Tensor:
@@ -81,9 +83,8 @@ class LayerCushions(Result):
 
     @property
     def yardstick(self) -> str:
-        """Random weights have 1/√(inputs per unit), whatever the sample."""
-        least, most = (size**-0.5 for size in (max(self.inputs), min(self.inputs)))
-        return f"random weights have {least:.3g} to {most:.3g}, 1/√(inputs per unit)"
+        """What random weights have, whatever the sample."""
+        return f"random weights have {min(self.random):.3g} to {max(self.random):.3g}, by their inputs and strides"
 
 
 def layer_cushions(
@@ -158,8 +159,14 @@ def layer_cushions(
     gains = [torch.cat([part[name].image / part[name].x for part in parts], 1) for name in names]
     norms = torch.cat([parts[0][name].weight for name in names], 1)
     bare = torch.cat([parts[0][name].bare for name in names], 1)
-    fan_ins = tuple(known[name.partition("#")[0]].weight[0].numel() for name in names)
-    return LayerCushions(names, torch.stack(gains, 2), norms, None if identities is None else bare, fan_ins)
+    random = tuple(_random(known[name.partition("#")[0]]) for name in names)
+    return LayerCushions(names, torch.stack(gains, 2), norms, None if identities is None else bare, random)
+
+
+def _random(layer: WeightLayer) -> float:
+    """The cushion of random weights, at positions that padding does not reach."""
+    strides = 1 if isinstance(layer, nn.Linear) else math.prod(layer.stride)
+    return (inputs_of(layer) * strides) ** -0.5
 
 
 class Norms(NamedTuple):
