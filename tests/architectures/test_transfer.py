@@ -18,7 +18,7 @@ from skiplab.architectures.simplified import (
     SimplifiedResMLP,
     SimplifiedResNet,
 )
-from skiplab.architectures.transfer import diagonal_of, id_entries, to_plain, to_residual
+from skiplab.architectures.transfer import diagonal_of, id_entries, to_plain, to_residual, with_identities
 from skiplab.checks import Refused
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
@@ -131,6 +131,40 @@ def test_id_entries_are_as_many_as_the_fewer_channels() -> None:
     assert strided.nonzero().tolist() == [[c, c, 1, 1] for c in range(4)]
     rows = id_entries(residual("fully connected"))
     assert [int(rho.sum()) for rho in rows.values()] == [6, 3, 3]
+
+
+@both
+def test_identities_come_in_doses(kind: str) -> None:
+    net = residual(kind)
+    plain = PAIRS[kind][1](**PAIRS[kind][2], generator=torch_generator(9))
+    plain.load_state_dict(net.state_dict())
+    x, before = inputs(kind), plain(inputs(kind))
+    torch.testing.assert_close(with_identities(plain)(x), net(x), rtol=1e-12, atol=1e-12)
+    half = with_identities(with_identities(plain, 0.25), 0.75)
+    torch.testing.assert_close(half(x), net(x), rtol=1e-12, atol=1e-12)
+    assert torch.equal(plain(x), before)
+
+
+@both
+def test_shuffled_identities_read_other_channels(kind: str) -> None:
+    plain = to_plain(residual(kind))
+    shuffled = with_identities(plain, 2.0, shuffled=torch_generator("shuffled"))
+    for name, entries in id_entries(plain).items():
+        added = (shuffled.get_parameter(name) - plain.get_parameter(name)).detach() / 2
+        torch.testing.assert_close(added.flatten().sort().values, entries.flatten().sort().values)
+        # Every channel is read once at most, at the centre of the window, and not all by their own number.
+        centre = added if added.ndim == 2 else added[:, :, 1, 1]
+        assert centre.sum(0).max() <= 1 + 1e-12
+        assert centre.sum(1).max() <= 1 + 1e-12
+        torch.testing.assert_close(centre.sum(), entries.sum())
+    moved = [
+        name
+        for name, entries in id_entries(plain).items()
+        if not torch.allclose((shuffled.get_parameter(name) - plain.get_parameter(name)) / 2, entries)
+    ]
+    assert len(moved) >= 2
+    with pytest.raises(Refused, match=r"a SimplifiedRes.* was given.*; pass a SimplifiedPln"):
+        with_identities(residual(kind))
 
 
 def test_the_diagonal_is_a_view() -> None:

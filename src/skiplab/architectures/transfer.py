@@ -12,6 +12,9 @@ These are functions of one network; ``ensemble.mapped(to_plain)`` transfers all 
 
 from __future__ import annotations
 
+import copy
+
+import torch
 from torch import Tensor, nn
 
 from skiplab.architectures.simplified import (
@@ -40,6 +43,25 @@ def to_plain(net: nn.Module) -> nn.Module:
 def to_residual(net: nn.Module) -> nn.Module:
     """T⁻¹: the residual network that computes what this plain one does, as a new module."""
     return _twin(net, RESIDUAL_OF, -1.0)
+
+
+def with_identities(
+    net: nn.Module, share: float = 1.0, *, shuffled: torch.Generator | None = None
+) -> nn.Module:
+    """A copy of a plain network with ``share`` added at its ID entries, a part of T, or at as many ``shuffled`` ones.
+
+    Controls of ours: how much the size of ID entries matters, and whether it matters that they are the identity's. A
+    shuffled block reads channel π(c) where the identity reads c, π being drawn for every block.
+    """
+    if type(net) not in RESIDUAL_OF:
+        raise Refused(_unknown(net, RESIDUAL_OF))
+    changed = copy.deepcopy(net)
+    for name, entries in id_entries(net).items():
+        if shuffled is not None:
+            order = torch.randperm(entries.shape[1], generator=shuffled, device=shuffled.device)
+            entries = entries[:, order.to(entries.device)]
+        changed.get_parameter(name).data.add_(entries, alpha=share)
+    return changed
 
 
 def id_entries(net: nn.Module) -> dict[str, Tensor]:

@@ -1,10 +1,10 @@
 """Where a layer's gradient comes from: Θ_ijp = ∂a_j/∂a_ip · ∂L/∂a_j for all final channels j at once (yu2019, D.2).
 
-All that passes the last activities is Σ_j Θ_ijp, so that Θ_iip and one ordinary backward pass are enough. Θ_iip for all i comes
-from one batched backward pass, layer by layer: what is pulled back from layer l + 1 to layer l are the rows j of
-which layer l has a channel, 16 instead of 64 in the first group of the paper's networks. That needs a chain, in
-which all of layer l's influence passes layer l + 1; it is tested with the sum of all flows, and where it does not
-hold all flows are pulled back from the end to every layer at once.
+All that passes the last activities is Σ_j Θ_ijp, so that Θ_iip and one ordinary backward pass are enough. Θ_iip for
+all i comes from one batched backward pass, layer by layer: what is pulled back from layer l + 1 to layer l are the
+rows j of which layer l has a channel, 16 instead of 64 in the first group of the paper's networks. That needs a
+chain, in which all of layer l's influence passes layer l + 1; it is tested with the sum of all flows, and where it
+does not hold all flows are pulled back from the end to every layer at once.
 """
 
 from __future__ import annotations
