@@ -35,6 +35,7 @@ NAMES = {
     "own_parameters": "torch.nn.Module()._parameters",
     "own_modules": "torch.nn.Module()._modules",
     "has_hooks": "torch.nn.Module()._forward_hooks",
+    "convolution": "torch.nn.Conv2d._conv_forward",
     "native": "torch._C",
     "storage_id": "torch.UntypedStorage()._cdata",
 }
@@ -66,6 +67,15 @@ def test_storage_id() -> None:
             private.storage_id(whole[1:]) == private.storage_id(whole.detach()) == private.storage_id(whole)
         )
         assert private.storage_id(whole) != private.storage_id(other)
+
+
+@pytest.mark.parametrize("mode", ["zeros", "circular"])
+def test_convolution(mode: str) -> None:
+    layer = nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2, padding_mode=mode).double()
+    x = torch.randn(2, 4, 7, 7, generator=torch_generator(0), dtype=torch.float64)
+    assert layer.bias is not None
+    found = private.convolution(layer, x, 2 * layer.weight)
+    torch.testing.assert_close(found, 2 * (layer(x) - layer.bias[:, None, None]))
 
 
 def test_native() -> None:

@@ -15,16 +15,20 @@ __all__ = [
     "Subject",
     "activation_patterns",
     "autocorrelation",
+    "dominant_gradient_flow",
     "gradient_norms",
     "gradient_shattering",
     "hessian_product",
     "hessian_spectrum",
+    "interlayer_cushions",
+    "layer_cushions",
     "looks_linear",
     "permutation_symmetry",
     "rescaling_symmetry",
     "results",
     "run",
     "singularities",
+    "weight_noise",
 ]
 
 

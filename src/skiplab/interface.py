@@ -10,9 +10,11 @@ from skiplab.curvature import products as product
 from skiplab.curvature.products import HessianProduct as HessianProduct
 from skiplab.ensembles import Ensemble as Ensemble
 from skiplab.measurements import activation_patterns as patterns
+from skiplab.measurements import dominant_gradient_flow as flow
 from skiplab.measurements import gradient_norms as norms
 from skiplab.measurements import gradient_shattering as shattering
 from skiplab.measurements import hessian_spectrum as spectrum
+from skiplab.measurements import noise_stability as noise
 from skiplab.measurements import singularities as singular
 from skiplab.measurements import symmetry
 from skiplab.measurements.autocorrelation import autocorrelation as autocorrelation
@@ -28,13 +30,17 @@ if TYPE_CHECKING:
     from skiplab.reproduction.study import Study
 
 activation_patterns = watched(patterns.activation_patterns)
+dominant_gradient_flow = watched(flow.dominant_gradient_flow)
 gradient_norms = watched(norms.gradient_norms)
 gradient_shattering = watched(shattering.gradient_shattering)
 hessian_product = watched(product.hessian_product)
 hessian_spectrum = watched(spectrum.hessian_spectrum)
+interlayer_cushions = watched(noise.interlayer_cushions)
+layer_cushions = watched(noise.layer_cushions)
 permutation_symmetry = watched(symmetry.permutation_symmetry)
 rescaling_symmetry = watched(symmetry.rescaling_symmetry)
 singularities = watched(singular.singularities)
+weight_noise = watched(noise.weight_noise)
 
 
 def run(

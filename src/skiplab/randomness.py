@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from skiplab.checks import at_least, require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import torch
 
@@ -42,6 +44,14 @@ def run_seeds(seed: int, runs: int, *, role: Role = "all") -> range:
     require(runs <= len(place), most)
     first = SEEDS_PER_STREAM * seed + place.start
     return range(first, first + runs)
+
+
+def member_seeds(seed: int | Sequence[int], size: int) -> list[int]:
+    """The seed of each network of an ensemble: one for all of them, or as they are given."""
+    seeds = [seed] * size if isinstance(seed, int) else list(seed)
+    many = f"{len(seeds)} seeds were given for {size} networks; give one for all, or one for each."
+    require(len(seeds) == size, many)
+    return seeds
 
 
 def derive(*parts: int | str) -> int:

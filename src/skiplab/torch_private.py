@@ -91,6 +91,11 @@ def has_hooks(part: nn.Module) -> bool:
     return any(kinds)
 
 
+def convolution(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor, weight: Tensor) -> Tensor:
+    """What a convolution makes of x with another kernel and without bias; padded, strided and grouped as it is."""
+    return layer._conv_forward(x, weight, None)
+
+
 def native(name: str, *values: Any) -> Any:
     """Call a function of torch's core that has no public name, or raise AttributeError in versions without it."""
     return getattr(torch._C, name)(*values)

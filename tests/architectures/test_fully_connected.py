@@ -160,7 +160,7 @@ def test_small_nets_have_orhan2018s_numbers_of_parameters(kind: type, width: int
 
 
 def test_the_initialiser_reaches_every_layer() -> None:
-    net = build(PlainNet, init=HMWI())
+    net = build(PlainNet, init=HMWI(counts="input"))
     generator = torch_generator("net")
     for layer in [hidden.linear for hidden in net.hidden] + [net.output]:
         fan_in = layer.in_features

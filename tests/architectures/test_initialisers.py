@@ -12,6 +12,7 @@ from skiplab.architectures.initialisers import (
     Glorot,
     He,
     Initialiser,
+    UniformByFanIn,
     fans,
     standard_normal,
     undrawn,
@@ -28,7 +29,8 @@ from skiplab.randomness import torch_generator
         (He(), math.sqrt(2 / 12)),
         (He(gain=2.0), 2 * math.sqrt(2 / 12)),
         (KWI(), math.sqrt(2 / 12)),
-        (HMWI(), 1 / 12),
+        (HMWI(), 1 / 20),
+        (HMWI(counts="input"), 1 / 12),
     ],
 )
 def test_weights_are_normal_with_the_stated_deviation_and_biases_zero(
@@ -39,6 +41,24 @@ def test_weights_are_normal_with_the_stated_deviation_and_biases_zero(
     expected = deviation * standard_normal((20, 12), torch_generator(1))
     torch.testing.assert_close(layer.weight.detach(), expected, rtol=1e-14, atol=0)
     assert not layer.bias.any()
+
+
+def test_torchs_own_linear_layers_are_uniform_with_biases() -> None:
+    layer = undrawn(nn.Linear, 64, 5_000, dtype=torch.float64)
+    UniformByFanIn().apply(layer, torch_generator(1))
+    for drawn in (layer.weight.detach(), layer.bias.detach()):
+        assert drawn.abs().max().item() == pytest.approx(1 / 8, rel=2e-3)
+        assert drawn.abs().max().item() < 1 / 8
+        assert drawn.square().mean().item() == pytest.approx(
+            UniformByFanIn().deviation(64, 5_000) ** 2, rel=0.03
+        )
+
+
+def test_an_unknown_count_of_channels_is_refused() -> None:
+    with pytest.raises(
+        Refused, match=r"counts 'ouput' is unknown; choose one of output, input.*Did you mean output"
+    ):
+        HMWI(counts="ouput")
 
 
 def test_drawn_numbers_are_standard_normal() -> None:

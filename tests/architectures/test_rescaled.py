@@ -110,7 +110,7 @@ def test_biases_are_drawn_after_the_weights_and_the_output_has_none() -> None:
 
 
 def test_another_initialiser_is_used() -> None:
-    ours, he = build(init=HMWI()), build()
+    ours, he = build(init=HMWI(counts="input")), build()
     torch.testing.assert_close(ours.output.weight * 8, he.output.weight / math.sqrt(2 / 8))
 
 

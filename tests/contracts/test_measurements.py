@@ -20,9 +20,11 @@ from skiplab.checks import Refused
 from skiplab.curvature.products import hessian_product
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_patterns import activation_patterns
+from skiplab.measurements.dominant_gradient_flow import dominant_gradient_flow
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
+from skiplab.measurements.noise_stability import interlayer_cushions, layer_cushions, weight_noise
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
@@ -39,6 +41,34 @@ def shattering(target: Any, batches: Any, *, criterion: Any = None, **settings: 
 def patterns(target: Any, batches: Any, *, criterion: Any = None, **settings: Any) -> Any:
     """Call activation_patterns as the others are called; it takes no loss."""
     return activation_patterns(target, one_batch(batches), **modes_of(settings))
+
+
+def flows(target: Any, batches: Any, *, train_mode: bool = False, **settings: Any) -> Any:
+    """Call dominant_gradient_flow as the older measurements are called, which have train_mode for mode."""
+    return dominant_gradient_flow(target, batches, mode=mode_of(train_mode), **settings)
+
+
+def cushions(
+    target: Any, batches: Any, *, train_mode: bool = False, criterion: Any = None, **settings: Any
+) -> Any:
+    """Call layer_cushions as the others are called; it takes no criterion."""
+    return layer_cushions(target, batches, mode=mode_of(train_mode), **settings)
+
+
+def between(
+    target: Any, batches: Any, *, train_mode: bool = False, criterion: Any = None, **settings: Any
+) -> Any:
+    """Call interlayer_cushions as the others are called; it takes no criterion."""
+    return interlayer_cushions(target, batches, mode=mode_of(train_mode), **settings)
+
+
+def noise(target: Any, batches: Any, *, train_mode: bool = False, **settings: Any) -> Any:
+    """Call weight_noise as the older measurements are called."""
+    return weight_noise(target, batches, mode=mode_of(train_mode), draws=2, **settings)
+
+
+def mode_of(train_mode: bool) -> str:
+    return "train" if train_mode else "eval"
 
 
 def one_batch(batches: Any) -> Any:
@@ -85,9 +115,13 @@ MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (shattering, {"wrt": "body.frist"}, r"layer 'body.frist' does not exist.*Did you mean body\.first"),
     (patterns, {"layers": ["body.act1"]}, r"layer 'body.act1' does not exist.*Did you mean body\.act"),
 ]
+MEASUREMENTS += [
+    (each, {"layers": ["body.frist"]}, r"layer 'body.frist' does not exist.*Did you mean body\.first")
+    for each in (flows, cushions, between, noise)
+]
 # These take no gradient, so nothing can crash on the way back.
-FORWARD_ONLY = (rescaling_symmetry, permutation_symmetry, patterns)
-WITHOUT_LOSS = (patterns,)
+FORWARD_ONLY = (rescaling_symmetry, permutation_symmetry, patterns, cushions, noise)
+WITHOUT_LOSS = (patterns, cushions, between)
 every = pytest.mark.parametrize(
     ("measure", "wrong", "sentence"), MEASUREMENTS, ids=[case[0].__name__ for case in MEASUREMENTS]
 )

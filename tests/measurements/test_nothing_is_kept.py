@@ -18,9 +18,11 @@ from skiplab.curvature import products
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_patterns import activation_patterns
+from skiplab.measurements.dominant_gradient_flow import dominant_gradient_flow
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
+from skiplab.measurements.noise_stability import interlayer_cushions, layer_cushions, weight_noise
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
@@ -215,6 +217,11 @@ OTHERS: dict[str, Callable[[nn.Module], Any]] = {
     "singularities": lambda net: singularities(net, (FLAT, Y), criterion=CE),
     "patterns": lambda net: activation_patterns(net, FLAT),
     "rescaling": lambda net: rescaling_symmetry(net, (FLAT, Y), criterion=CE, layers=["0", "3"]),
+    "flows": lambda net: dominant_gradient_flow(net, (FLAT, Y), criterion=CE),
+    "flows in training": lambda net: dominant_gradient_flow(net, (FLAT, Y), criterion=CE, mode="train"),
+    "layer cushions": lambda net: layer_cushions(net, FLAT),
+    "interlayer cushions": lambda net: interlayer_cushions(net, FLAT, mode="train"),
+    "weight noise": lambda net: weight_noise(net, (FLAT, Y), draws=2),
     "permutation": lambda net: permutation_symmetry(net, (FLAT, Y), criterion=CE, layers=["0"]),
 }
 

@@ -77,6 +77,26 @@ def test_weight_decay_is_torchs_on_matrices_and_leaves_vectors_alone() -> None:
         torch.testing.assert_close(found[name], expected, rtol=1e-14, atol=0)
 
 
+def test_weights_decay_to_what_they_are_asked_to() -> None:
+    nets = ensemble(batch_norm_at=2)
+    name = "hidden.1.linear.weight"
+    away = torch.eye(8, dtype=torch.float64)
+    penalty = weight_decay(nets, 0.5, around={name: away}, biases=True)
+    found = nets.layout.unpack(gradient_of(penalty, nets.rows))
+    for each, tensor in nets.parameters.items():
+        expected = 0.5 * (tensor - away if each == name else tensor)
+        torch.testing.assert_close(found[each], expected, rtol=1e-14, atol=1e-15)
+    away_from = {each: away if each == name else 0.0 for each in nets.parameters}
+    distance = sum(
+        (tensor - away_from[each]).flatten(1).square().sum(1) for each, tensor in nets.parameters.items()
+    )
+    torch.testing.assert_close(penalty.value(nets.rows), 0.25 * distance)
+    with pytest.raises(
+        Refused, match=r"around has 'hidden.1.linear' of shape \(8, 8\), which decays in no network"
+    ):
+        weight_decay(nets, 0.5, around={"hidden.1.linear": away})
+
+
 def test_penalties_act_on_hidden_biases_only() -> None:
     nets = ensemble(batch_norm_at=2)
     assert hidden_biases(nets) == [f"hidden.{k}.linear.bias" for k in range(3)]

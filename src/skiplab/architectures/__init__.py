@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from skiplab.architectures.diagonal import SimplifiedDiagonalNet
 from skiplab.architectures.fully_connected import (
     HyperResidualNet,
     InputResidualNet,
@@ -32,7 +33,12 @@ from skiplab.architectures.linear import (
 from skiplab.architectures.rescaled import RescaledNet
 from skiplab.architectures.resnet import ResNet
 from skiplab.architectures.shattering_convnets import ShatteringConvNet
-from skiplab.architectures.simplified import SimplifiedPlnNet, SimplifiedResNet
+from skiplab.architectures.simplified import (
+    SimplifiedPlnMLP,
+    SimplifiedPlnNet,
+    SimplifiedResMLP,
+    SimplifiedResNet,
+)
 from skiplab.architectures.skip_matrices import Folded, Orthogonal, Shared, Tau
 from skiplab.architectures.thin import ThinNet
 from skiplab.architectures.toy import TOY_NETS, ToyPlainNet
@@ -54,6 +60,7 @@ def _toy(kind: type[ToyPlainNet], *, generator: torch.Generator, dtype: torch.dt
 
 _FC: dict[str, Any] = {"inputs": 6, "width": 8, "depth": 5, "outputs": 3}
 _IMAGES: dict[str, Any] = {"blocks": 2, "filters": (4, 8), "outputs": 3}
+_MLP: dict[str, Any] = {"inputs": 6, "widths": (8, 8, 4, 6), "outputs": 3}
 _SHATTERING: dict[str, Any] = {"depth": 4, "filters": 4, "outputs": 3}
 _THIN: dict[str, Any] = {"r": 2, "filters": (4, 6), "outputs": 3, "image_size": 8}
 
@@ -77,6 +84,12 @@ ARCHITECTURES: dict[str, Example] = {
     **{f"toy-{name}": Example(partial(_toy, kind), (2,)) for name, kind in TOY_NETS.items()},
     "simplified-plain": Example(partial(SimplifiedPlnNet, **_IMAGES), (3, 8, 8)),
     "simplified-residual": Example(partial(SimplifiedResNet, **_IMAGES), (3, 8, 8)),
+    "simplified-diagonal": Example(partial(SimplifiedDiagonalNet, **_IMAGES), (3, 8, 8)),
+    "simplified-dense-half": Example(
+        partial(SimplifiedDiagonalNet, **_IMAGES, lower="dense-with-ones"), (3, 8, 8)
+    ),
+    "simplified-plain-fc": Example(partial(SimplifiedPlnMLP, **_MLP), (6,)),
+    "simplified-residual-fc": Example(partial(SimplifiedResMLP, **_MLP), (6,)),
     "resnet": Example(partial(ResNet, **_IMAGES), (3, 8, 8)),
     "resnet-plain": Example(partial(ResNet, **_IMAGES, skips=False), (3, 8, 8)),
     "rescaled-plain": Example(partial(RescaledNet, **_FC, skip=False, bias_std=1.0), (6,)),

@@ -6,7 +6,7 @@ The first block of every group but the first halves height and width and widens 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import torch
 from torch import nn
@@ -53,7 +53,10 @@ class ImageSizes(TypedDict, total=False):
 
 
 class GroupedNet(nn.Module):
-    """Stem, one group of ``blocks`` blocks for each number in ``filters``, average pooling, linear output."""
+    """Stem, one group of ``blocks`` blocks for each number in ``filters``, average pooling, linear output.
+
+    ``init`` draws all weights, but for those of the output where ``output_init`` is given.
+    """
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class GroupedNet(nn.Module):
         *,
         generator: torch.Generator,
         init: Initialiser,
+        output_init: Initialiser | None = None,
         filters: Sequence[int] = (16, 32, 64),
         channels: int = 3,
         outputs: int = 10,
@@ -81,7 +85,15 @@ class GroupedNet(nn.Module):
                 previous = width
         self.output = undrawn(nn.Linear, previous, outputs, dtype=dtype)
         self.block_names = tuple(f"blocks.{k}" for k in range(len(self.blocks)))
-        init.apply(self, generator)
+        for part, own in ((self.stem, init), (self.blocks, init), (self.output, output_init or init)):
+            own.apply(part, generator)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What the constructor was given of sizes, so that another network of the same sizes can be built."""
+        groups = len(self.filters)
+        shape = {"blocks": len(self.blocks) // groups, "filters": self.filters, "channels": self.channels}
+        return shape | {"outputs": self.output.out_features}
 
     def forward(self, x: Images) -> Rows:
         x = self.stem(images(x, self.channels, halvings=len(self.filters) - 1))

@@ -1,4 +1,4 @@
-"""How weights start: Gaussian with a deviation set by a layer's fans, and biases of zero.
+"""How weights start: mostly Gaussian with a deviation set by a layer's fans, and biases of zero.
 
 A layer's fan-in S is the number of inputs one of its units sees (C·U·V for C input channels and a U × V
 kernel), its fan-out the number of units one input reaches. Numbers are drawn in float64 and then rounded,
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, require
+from skiplab.checks import Refused, one_of, require
 
 Layer = TypeVar("Layer", bound=nn.Module)
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
@@ -118,7 +118,36 @@ class KWI(Initialiser):
 
 @dataclass(frozen=True)
 class HMWI(Initialiser):
-    """yu2019 eq 4, for residual networks ("Hartz-Ma"): deviation 1/S, S = C·U·V the fan-in."""
+    """yu2019 eq 4, for residual networks ("Hartz-Ma"): deviation 1/S.
+
+    The text has S = C·U·V with C input channels. The paper's own numbers have output channels (Table 3's mass of
+    1,900, Table 4's weight decay before training), which is the default; ``counts="input"`` is what is printed.
+    """
+
+    counts: str = "output"
+
+    def __post_init__(self) -> None:
+        one_of("counts", self.counts, ("output", "input"))
 
     def deviation(self, fan_in: int, fan_out: int) -> float:
-        return 1 / fan_in
+        return 1 / (fan_out if self.counts == "output" else fan_in)
+
+
+@dataclass(frozen=True)
+class UniformByFanIn(Initialiser):
+    """torch's own default for linear layers: weights and biases uniform in ±1/√fan_in.
+
+    yu2019 does not say how its last layer starts; Table 4's weight decay before training implies this (±1/8).
+    """
+
+    def deviation(self, fan_in: int, fan_out: int) -> float:
+        return 1 / math.sqrt(3 * fan_in)
+
+    def _draw(self, layer: nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d, generator: torch.Generator) -> None:
+        half_width = math.sqrt(3) * self.deviation(*fans(layer))
+        for tensor in (layer.weight, layer.bias):
+            if tensor is not None:
+                drawn = torch.rand(
+                    tensor.shape, generator=generator, device=generator.device, dtype=torch.float64
+                )
+                tensor.copy_(half_width * (2 * drawn - 1))

@@ -189,6 +189,11 @@ class Ensemble:
         """All members as ordinary modules."""
         return [self.member(index) for index in range(self.size)]
 
+    def mapped(self, change: Callable[[nn.Module], nn.Module]) -> Ensemble:
+        """The ensemble of what a function of one network, such as ``transfer.to_plain``, makes of each member."""
+        changed = [change(member) for member in self.members()]
+        return Ensemble.of(changed, backend=self.backend, device=self.device)
+
     def selected(
         self, members: Sequence[int], *, rows: Tensor | None = None, dtype: torch.dtype | None = None
     ) -> Ensemble:

@@ -29,6 +29,7 @@ from skiplab.subjects.subject import call_on_input
 from skiplab.torch_private import is_batch_norm, is_instance_norm
 
 STATISTICS = ("running", "batch")
+MODES = ("eval", "batch", "train")
 
 
 def evaluated(subject: Subject, batch: Batch, statistics: str) -> Subject:
@@ -36,6 +37,17 @@ def evaluated(subject: Subject, batch: Batch, statistics: str) -> Subject:
     one_of("statistics", statistics, STATISTICS)
     subject = dataclasses.replace(subject, train_mode=False)
     return subject if statistics == "running" else with_batch_statistics(subject, batch)
+
+
+def in_mode(subject: Subject, batch: Batch, mode: str) -> Subject:
+    """The subject in evaluation ("eval"), with the batch's statistics as constants ("batch"), in training ("train").
+
+    In training mode the statistics are functions of the samples and part of every derivative, and dropout drops.
+    """
+    one_of("mode", mode, MODES)
+    if mode == "batch":
+        return with_batch_statistics(subject, batch)
+    return dataclasses.replace(subject, train_mode=mode == "train")
 
 
 def with_batch_statistics(subject: Subject, batch: Batch) -> Subject:

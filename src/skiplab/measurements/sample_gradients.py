@@ -8,7 +8,6 @@ rest must have w_i times their own, but for rounding.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral
 from typing import Any
@@ -26,6 +25,7 @@ from skiplab.subjects.batches import (
     batch_size,
     is_lone_sample,
     samples_in,
+    sliced,
     target_of,
 )
 from skiplab.subjects.failures import LONE_SAMPLE, described, inputs_of
@@ -58,7 +58,7 @@ def sample_gradients(
     require(isinstance(wrt, str), f"wrt is {wrt!r}, but must be 'input' or the name of a layer.")
     if wrt != "input" and wrt not in known:
         raise Refused(f"layer {wrt!r} does not exist in the network.{near(wrt, ('input', *known))}")
-    groups = [_sliced(batch, size, slice(first, first + length)) for first in range(0, size, length)]
+    groups = [sliced(batch, size, slice(first, first + length)) for first in range(0, size, length)]
     found = []
     for own in _one_by_one(subject):
         parts, tried = [], {1}  # a lone sample has no other to depend on
@@ -213,22 +213,7 @@ def _one_by_one(subject: Subject) -> Iterator[Subject]:
     if subject.batched and subject.size > 1:
         yield subject
     else:
-        yield from (_alone(subject, index) for index in range(subject.size))
-
-
-def _alone(subject: Subject, index: int) -> Subject:
-    return dataclasses.replace(subject.members(slice(index, index + 1)), batched=False)
-
-
-def _sliced(batch: Batch, size: int, part: slice) -> Batch:
-    """Some samples of a batch; what is not a tensor with a row a sample stays whole."""
-    if isinstance(batch, Tensor):
-        return batch[part] if batch.ndim and len(batch) == size else batch
-    if isinstance(batch, Mapping):
-        return {name: _sliced(value, size, part) for name, value in batch.items()}
-    if isinstance(batch, tuple | list):
-        return tuple(_sliced(value, size, part) for value in batch)
-    return batch
+        yield from (subject.alone(index) for index in range(subject.size))
 
 
 def _input_of(module: nn.Module, batch: Batch) -> Tensor:

@@ -6,7 +6,6 @@ Members of an ensemble may be changed in different layers at once.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.hooks import visited
 from skiplab.subjects.subject import call_on_input
-from skiplab.subjects.wiring import Wiring, units_of, weight_layers
+from skiplab.subjects.wiring import Wiring, stored_names, units_of, weight_layers
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Pair:
 
 def chained_pairs(module: nn.Module, wired: Wiring, layers: Sequence[str] | None) -> list[Pair]:
     """All pairs of layers of a chain, among the named ones if there are names."""
-    sources, stored = _sources(wired), _stored(module)
+    sources, stored = _sources(wired), stored_names(module)
     following = {
         name: readers[0]
         for name, readers in wired.readers.items()
@@ -63,7 +62,7 @@ def chained_pairs(module: nn.Module, wired: Wiring, layers: Sequence[str] | None
 
 def rescaled(subject: Subject, pairs: Sequence[Pair], factor: float) -> Subject:
     """The networks with each member's own pair rescaled by g: W_k and the biases up to l grow, W_l shrinks."""
-    state, stored = subject.parameters | subject.fixed, _stored(subject.module)
+    state, stored = subject.parameters | subject.fixed, stored_names(subject.module)
     scales: dict[tuple[str, bool], list[float]] = {}
     for member, pair in enumerate(pairs):
         grown = [stored[pair.grown[0], "weight"]]
@@ -76,7 +75,7 @@ def rescaled(subject: Subject, pairs: Sequence[Pair], factor: float) -> Subject:
         scale = tensor.new_tensor(values).view(-1, *(1,) * (tensor.ndim - 1))
         # Divided by g rather than multiplied by its rounded inverse.
         new[name] = tensor * scale if grows else tensor / scale
-    return _with(subject, new)
+    return subject.with_tensors(new)
 
 
 def permutable(module: nn.Module, wired: Wiring, layers: Sequence[str] | None) -> tuple[str, ...]:
@@ -121,7 +120,7 @@ def permuted(
     orders: Sequence[tuple[str, Tensor]],
 ) -> Subject:
     """The networks with the units of one layer a member in another order; ``along`` is from ``companions``."""
-    state, stored = subject.parameters | subject.fixed, _stored(subject.module)
+    state, stored = subject.parameters | subject.fixed, stored_names(subject.module)
     new: dict[str, Tensor] = {}
     for layer in dict.fromkeys(name for name, _ in orders):
         units = next(len(order) for name, order in orders if name == layer)
@@ -134,12 +133,12 @@ def permuted(
             # Behind a flattened map each unit is a run of features.
             split = new.get(name, state[name]).unflatten(2, (units, -1))
             new[name] = _taken(split, index, 2).flatten(2, 3)
-    return _with(subject, new)
+    return subject.with_tensors(new)
 
 
 def companions(subject: Subject, batch: Batch) -> dict[str, list[str]]:
     """State with one number a unit that is used between a layer and the next one called, by layer."""
-    parts, stored = dict(subject.module.named_modules()), _stored(subject.module)
+    parts, stored = dict(subject.module.named_modules()), stored_names(subject.module)
     order: list[str] = []
 
     def hook_for(name: str) -> Callable[..., None]:
@@ -183,28 +182,9 @@ def _taken(tensor: Tensor, index: Tensor, axis: int) -> Tensor:
     return torch.take_along_dim(tensor, index.view(shape), axis)
 
 
-def _stored(module: nn.Module) -> dict[tuple[str, str], str]:
-    """Under which name the state keeps each parameter of each part; tied ones are kept under their first."""
-    first = {id(tensor): name for name, tensor in module.named_parameters()}
-    return {
-        (name, key): first[id(tensor)]
-        for name, part in module.named_modules()
-        for key, tensor in part.named_parameters(recurse=False)
-    }
-
-
 def _sources(wired: Wiring) -> dict[str, list[str]]:
     """The layers that each layer reads."""
     return {
         reader: [name for name, readers in wired.readers.items() if reader in readers]
         for reader in wired.layers
     }
-
-
-def _with(subject: Subject, new: Mapping[str, Tensor]) -> Subject:
-    """The subject with other tensors in place of some of its own."""
-    parameters, fixed = (
-        {name: new.get(name, tensor) for name, tensor in part.items()}
-        for part in (subject.parameters, subject.fixed)
-    )
-    return dataclasses.replace(subject, parameters=parameters, fixed=fixed)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, at_least, near, require
+from skiplab.checks import at_least, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.symmetric_changes import (
@@ -35,11 +35,11 @@ from skiplab.measurements.symmetric_changes import (
     permuted,
     rescaled,
 )
-from skiplab.randomness import torch_generator
+from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
-from skiplab.subjects.wiring import units_of, weight_layers, wiring
+from skiplab.subjects.wiring import check_weight_layers, units_of, weight_layers, wiring
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,14 @@ def rescaling_symmetry(
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     require(0 < factor < torch.inf, f"factor is {factor}, but must be a positive number such as 10.")
     at_least("draws", 1 if draws is None else draws, 1)
-    _known(subject.module, layers)
+    check_weight_layers(subject.module, layers)
     first, every = _begun(batches)
     pairs = chained_pairs(subject.module, wiring(subject, first), layers)
     picks = [
         torch.arange(len(pairs))
         if draws is None
         else torch.randint(len(pairs), (draws,), generator=torch_generator(each, "rescaling"))
-        for each in _seeds(seed, subject.size)
+        for each in member_seeds(seed, subject.size)
     ]
     names = tuple(dict.fromkeys(name for pair in pairs for name in (pair.grown[0], pair.last)))
     numbers = [[names.index(pair.grown[0]), names.index(pair.last)] for pair in pairs]
@@ -171,14 +171,14 @@ def permutation_symmetry(
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     at_least("draws", draws, 1)
-    _known(subject.module, layers)
+    check_weight_layers(subject.module, layers)
     first, every = _begun(batches)
     wired = wiring(subject, first)
     names = permutable(subject.module, wired, layers)
     along = companions(subject, first)
     known = weight_layers(subject.module)
     plans: list[list[tuple[int, Tensor]]] = []
-    for each in _seeds(seed, subject.size):
+    for each in member_seeds(seed, subject.size):
         stream = torch_generator(each, "permutation")
         picks = torch.randint(len(names), (draws,), generator=stream).tolist()
         plans.append([(pick, permutation(units_of(known[names[pick]]), stream)) for pick in picks])
@@ -222,26 +222,6 @@ def _compared(
         samples=before.samples,
         exhaustive=exhaustive,
     )
-
-
-def _known(module: nn.Module, layers: Sequence[str] | None) -> None:
-    """Refuse names of layers that do not exist or have no weights."""
-    known, every = weight_layers(module), dict(module.named_modules())
-    require(len(known) > 0, "the network has no Linear or convolution, so there are no weights to change.")
-    for name in layers or ():
-        if name not in every:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
-        if name not in known:
-            inside = [other for other in known if other.startswith(f"{name}.")]
-            remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"
-            raise Refused(f"layer {name!r} is a {type(every[name]).__name__} without units; {remedy}.")
-
-
-def _seeds(seed: int | Sequence[int], size: int) -> list[int]:
-    seeds = [seed] * size if isinstance(seed, int) else list(seed)
-    many = f"{len(seeds)} seeds were given for {size} networks; give one for all, or one for each."
-    require(len(seeds) == size, many)
-    return seeds
 
 
 def _begun(batches: Batch | Iterable[Batch]) -> tuple[Batch, Iterator[Batch]]:

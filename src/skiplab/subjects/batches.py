@@ -63,6 +63,17 @@ def samples_in(batch: Batch) -> int:
     return size
 
 
+def sliced(batch: Batch, size: int, part: slice) -> Batch:
+    """Some samples of a batch; what is not a tensor with a row a sample stays whole."""
+    if isinstance(batch, Tensor):
+        return batch[part] if batch.ndim and len(batch) == size else batch
+    if isinstance(batch, Mapping):
+        return {name: sliced(value, size, part) for name, value in batch.items()}
+    if isinstance(batch, tuple | list):
+        return tuple(sliced(value, size, part) for value in batch)
+    return batch
+
+
 def _no_batch(given: Any) -> str:
     """What to pass instead of something that is no batch."""
     kind = f"a {type(given).__name__}"

@@ -111,6 +111,18 @@ class Subject:
         fixed = {name: tensor[part] for name, tensor in self.fixed.items()}
         return replace(self, parameters=parameters, fixed=fixed, size=len(range(self.size)[part]))
 
+    def alone(self, index: int) -> Subject:
+        """One member by itself, in a call of which autograd may differentiate."""
+        return replace(self.members(slice(index, index + 1)), batched=False)
+
+    def with_tensors(self, new: Mapping[str, Tensor]) -> Subject:
+        """The subject with other tensors (E, …) in place of some of its own."""
+        parameters, fixed = (
+            {name: new.get(name, tensor) for name, tensor in part.items()}
+            for part in (self.parameters, self.fixed)
+        )
+        return replace(self, parameters=parameters, fixed=fixed)
+
     def outputs(self, batch: Batch) -> Tensor:
         """What the networks compute from the batch's input, seed axis first."""
         with self.borrowed(), torch.no_grad():

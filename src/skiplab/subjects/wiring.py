@@ -12,7 +12,7 @@ The functions here share Subject's private ways of calling a network: they belon
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.architectures.initialisers import WEIGHTED
+from skiplab.checks import Refused, near, require
 from skiplab.subjects.hooks import first_argument, visited
 from skiplab.subjects.operations import keeps_units_apart
 from skiplab.subjects.subject import Batch, Subject, call_on_input
@@ -30,6 +31,29 @@ WeightLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 def weight_layers(module: nn.Module) -> dict[str, WeightLayer]:
     """The Linear and convolution layers of a network by name."""
     return {name: part for name, part in module.named_modules() if isinstance(part, WEIGHTED)}
+
+
+def check_weight_layers(module: nn.Module, layers: Sequence[str] | None) -> None:
+    """Refuse names of layers that do not exist or have no weights."""
+    known, every = weight_layers(module), dict(module.named_modules())
+    require(len(known) > 0, "the network has no Linear or convolution, so there are no weights to change.")
+    for name in layers or ():
+        if name not in every:
+            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+        if name not in known:
+            inside = [other for other in known if other.startswith(f"{name}.")]
+            remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"
+            raise Refused(f"layer {name!r} is a {type(every[name]).__name__} without units; {remedy}.")
+
+
+def stored_names(module: nn.Module) -> dict[tuple[str, str], str]:
+    """Under which name the state keeps each parameter of each part; tied ones are kept under their first."""
+    first = {id(tensor): name for name, tensor in module.named_parameters()}
+    return {
+        (name, key): first[id(tensor)]
+        for name, part in module.named_modules()
+        for key, tensor in part.named_parameters(recurse=False)
+    }
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """Penalties on parameters, added to each member's gradient with its own strength.
 
 Weight decay and targets for biases are both λ‖θ_S − t‖² on some columns S of the rows, with the gradient
-2λ(θ_S − t). Weight decay has S all weights and t = 0. The bias penalties of orhan2017, section 2.4.1, have S the
-hidden biases: BiasSymmBreak draws targets t ~ N(0, σ²) once, BiasL2Reg is its case σ = 0, BiasReg its case with
-mean μ. BiasInit has no penalty and only starts from such targets.
+2λ(θ_S − t). Weight decay has S all weights and t = 0, or t what the weights decay to. The bias penalties of
+orhan2017, section 2.4.1, have S the hidden biases: BiasSymmBreak draws targets t ~ N(0, σ²) once, BiasL2Reg is its
+case σ = 0, BiasReg its case with mean μ. BiasInit has no penalty and only starts from such targets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +21,7 @@ from skiplab.randomness import torch_generator
 
 @dataclass(frozen=True)
 class Penalty:
-    """λ_e ‖θ_S − t‖² for each member e; ``targets`` (E, |S|) are laid out slice after slice."""
+    """λ_e ‖θ_S − t‖² for each member e; ``targets`` (E or 1, |S|) are laid out slice after slice."""
 
     columns: tuple[slice, ...]
     strength: Tensor
@@ -49,11 +49,33 @@ class Penalty:
         return list(zip(self.columns, targets, strict=True))
 
 
-def weight_decay(ensemble: Ensemble, strength: float | Sequence[float]) -> Penalty:
-    """½λ‖w‖² on all weight matrices and kernels, so that the gradient gains λw as in torch.optim."""
-    shapes = zip(ensemble.layout.names, ensemble.layout.shapes, strict=True)
-    names = [name for name, shape in shapes if len(shape) > 1]
-    return Penalty(tuple(ensemble.layout.columns(names)), _per_member(ensemble, strength) / 2)
+def weight_decay(
+    ensemble: Ensemble,
+    strength: float | Sequence[float],
+    *,
+    around: Mapping[str, Tensor] | None = None,
+    biases: bool = False,
+) -> Penalty:
+    """½λ‖w − a‖² on all weight matrices and kernels: the gradient gains λ(w − a), for a = 0 as in torch.optim.
+
+    ``around`` gives a by the names of parameters, the same for all members, 0 for those that it does not name: with
+    yu2019's ``transfer.id_entries`` the penalty is ‖T⁻¹(p)‖². ``biases`` decays vectors too, as torch.optim does.
+    """
+    shapes = dict(zip(ensemble.layout.names, ensemble.layout.shapes, strict=True))
+    names = [name for name, shape in shapes.items() if biases or len(shape) > 1]
+    targets = None
+    if around is not None:
+        for name, tensor in around.items():
+            known = shapes.get(name) if name in names else None
+            require(
+                known == tensor.shape,
+                f"around has {name!r} of shape {tuple(tensor.shape)}, which decays in no network here; "
+                "give it by the names and shapes of the networks' own weights.",
+            )
+        parts = [around.get(name, torch.zeros(shapes[name])).reshape(-1) for name in names]
+        targets = torch.cat([part.to(ensemble.rows) for part in parts])[None]
+    columns = tuple(ensemble.layout.columns(names))
+    return Penalty(columns, _per_member(ensemble, strength) / 2, targets)
 
 
 def bias_targets(

@@ -1,0 +1,164 @@
+"""Weight noise: how far outputs move when Gaussian noise is added to one layer's weights (yu2019, sections 1 and 5).
+
+The paper says that the same amount of noise has a smaller effect on residual networks and measures cushions instead;
+this is the measurement itself. Each layer by itself gets W + N with independent entries of N: ``relative`` noise has
+E‖N‖² = size² ‖W‖_F² (or that of W without its identities), absolute noise entries of deviation ``size``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.checks import Refused, require, whole_numbers
+from skiplab.ensembles import Ensemble
+from skiplab.measurements.answers import Tally, answers, decides
+from skiplab.measurements.batch_statistics import in_mode
+from skiplab.measurements.noise_stability.layer_cushions import identities_by_layer
+from skiplab.measurements.result import Estimate, Result
+from skiplab.randomness import member_seeds, torch_generator
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batches_of
+from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.subjects.wiring import check_weight_layers, stored_names, weight_layers
+
+
+@dataclass(frozen=True, repr=False)
+class WeightNoise(Result):
+    """What noise in each layer did, draw by draw: tensors (E, layers, draws), and (E,) of what was before.
+
+    ``change`` is ‖y′ − y‖ / ‖y‖ over all samples; ``accuracy`` needs whole-numbered labels, ``agreement`` outputs
+    with two classes or more, else they are NaN.
+    """
+
+    title = "Change under weight noise"
+    reference = "yu2019, sections 1 and 5"
+
+    layers: tuple[str, ...]
+    change: Tensor
+    accuracy: Tensor
+    agreement: Tensor
+    accuracy_before: Tensor
+    size: float
+    relative: bool
+    samples: int
+
+    @property
+    def accuracy_lost(self) -> Tensor:
+        """Accuracy before minus accuracy with noise, (E, layers, draws)."""
+        return self.accuracy_before[:, None, None] - self.accuracy
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """Means over draws of the noise, of what the samples tell."""
+        every = {"change": self.change, "accuracy lost": self.accuracy_lost, "agreement": self.agreement}
+        return {
+            words: Estimate.mean(values)
+            for words, values in every.items()
+            if words == "change" or not bool(values.isnan().all())
+        }
+
+    @property
+    def based_on(self) -> str:
+        """The noise and how often it was drawn."""
+        kind = f"{self.size:g}‖W‖" if self.relative else f"deviation {self.size:g}"
+        return f"noise of {kind}, {self.change.shape[2]} draws, {self.samples} samples"
+
+
+def weight_noise(
+    target: nn.Module | Ensemble | Subject,
+    batches: Batch | Iterable[Batch],
+    *,
+    size: float = 0.1,
+    relative: bool = True,
+    draws: int = 10,
+    seed: int | Sequence[int] = 0,
+    layers: Sequence[str] | None = None,
+    identities: Mapping[str, Tensor] | None = None,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    mode: str = "eval",
+) -> WeightNoise:
+    """Add noise to the weights of one linear or convolutional layer after the other, and compare what networks
+    answer.
+
+    The standard normal numbers of a draw follow from ``seed``, the layer's place and the draw alone: networks of the
+    same shape get the same ones, scaled. An ensemble's members share them, or have their own if there is a seed for
+    each. ``identities`` gives, by the names of weights, what does not count in the size of relative noise.
+
+    >>> found = weight_noise(model, (x, y), size=0.1)
+    >>> found.change.shape, list(found.estimates)  # (networks, layers, draws)
+    (torch.Size([1, 3, 10]), ['change', 'accuracy lost', 'agreement'])
+    """
+    require(0 < size < torch.inf, f"size is {size}, but must be a positive number such as 0.1.")
+    whole_numbers(draws=draws)
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
+    check_weight_layers(subject.module, layers)
+    names, removed = (
+        _own_weights(subject.module, layers),
+        identities_by_layer(identities, weight_layers(subject.module)),
+    )
+    seeds = member_seeds(seed, subject.size)
+    state = subject.parameters | subject.fixed
+    before, after = Tally(), {(name, draw): Tally() for name in names for draw in range(draws)}
+    for batch in batches_of(batches):
+        own = in_mode(subject, batch, mode)
+        old = answers(own, batch)
+        for what, values in old.items():
+            if what == "loss" or not bool(decides(values).all()):
+                subject.refuse_unless_finite(what, values)
+        before.add(old, old, batch)
+        for place, (layer, name) in enumerate(names.items()):
+            weight = state[name]
+            scale = _scale(weight, removed.get(layer), size, relative)
+            for draw in range(draws):
+                noise = [_noise(weight[0], each, place, draw) for each in seeds]
+                noisy = weight + scale * torch.stack(noise)
+                after[layer, draw].add(answers(own.with_tensors({name: noisy}), batch), old, batch)
+
+    def told(quantity: str) -> Tensor:
+        by_layer = [[getattr(after[layer, draw], quantity) for draw in range(draws)] for layer in names]
+        return torch.stack([torch.stack(each, 1) for each in by_layer], 1)
+
+    outcome = {quantity: told(quantity) for quantity in ("change", "accuracy", "agreement")}
+    return WeightNoise(
+        tuple(names),
+        **outcome,
+        accuracy_before=before.accuracy,
+        size=size,
+        relative=relative,
+        samples=before.samples,
+    )
+
+
+def _own_weights(module: nn.Module, layers: Sequence[str] | None) -> dict[str, str]:
+    """The names of the chosen layers' weights in the state, of weights that layers share once."""
+    stored = stored_names(module)
+    found: dict[str, str] = {}
+    for layer in weight_layers(module) if layers is None else dict.fromkeys(layers):
+        if (layer, "weight") not in stored:
+            raise Refused(
+                f"layer {layer!r} computes its weights from other parameters; leave it out of layers."
+            )
+        if stored[layer, "weight"] not in found.values():
+            found[layer] = stored[layer, "weight"]
+    return found
+
+
+def _scale(weight: Tensor, removed: Tensor | None, size: float, relative: bool) -> Tensor:
+    """The deviation of a weight's noise, for each member (E, 1, …)."""
+    shape = (-1, *(1,) * (weight.ndim - 1))
+    if not relative:
+        return weight.new_full((len(weight),), size).view(shape)
+    bare = weight if removed is None else weight - removed.to(weight)
+    norms = torch.linalg.vector_norm(bare.flatten(1), dim=1, dtype=torch.float64)
+    return (size * norms / weight[0].numel() ** 0.5).to(weight.dtype).view(shape)
+
+
+def _noise(like: Tensor, seed: int, place: int, draw: int) -> Tensor:
+    # On the CPU whatever the device: the same noise everywhere.
+    stream = torch_generator(seed, "weight noise", place, draw)
+    return torch.randn(like.shape, generator=stream, dtype=torch.float64).to(like)

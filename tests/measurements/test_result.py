@@ -1,0 +1,105 @@
+"""The one shape of results: intervals that hold what they should, tables, text and figures that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from skiplab.measurements.result import Estimate, Result
+from skiplab.randomness import torch_generator
+
+
+def normal(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch_generator("result"), dtype=torch.float64)
+
+
+def test_the_mean_has_students_interval() -> None:
+    samples = normal(3, 12)
+    found = Estimate.mean(samples)
+    for row, low, high in zip(samples.numpy(), found.low, found.high, strict=True):
+        expected = stats.t.interval(0.95, 11, row.mean(), stats.sem(row))
+        assert (low.item(), high.item()) == pytest.approx(expected)
+    assert bool(found.settled.all())
+
+
+@pytest.mark.parametrize("count", [6, 15, 40])
+def test_the_medians_interval_holds_it_in_at_least_95_percent(count: int) -> None:
+    found = Estimate.median(normal(4_000, count))
+    held = ((found.low <= 0) & (found.high >= 0)).double().mean().item()
+    assert 0.945 < held < 0.99
+    np.testing.assert_allclose(found.value, np.median(normal(4_000, count), 1))
+
+
+@pytest.mark.parametrize("estimate", [Estimate.mean(normal(2, 1)), Estimate.median(normal(2, 5))])
+def test_too_few_samples_leave_the_question_open(estimate: Estimate) -> None:
+    assert not estimate.settled.any()
+    assert str(estimate[0]) == "unknown"
+
+
+def test_words_of_an_estimate() -> None:
+    one, two, hole = (torch.tensor(value) for value in (0.25, 0.5, torch.nan))
+    assert str(Estimate.exact(one)) == "0.25"
+    assert str(Estimate(one, one / 2, two)) == "0.25 (0.125 to 0.5)"
+    assert str(Estimate(hole, one, two)) == "0.25 to 0.5"
+    assert str(Estimate.exact(hole)) == "unknown"
+    assert repr(Estimate.exact(normal(2, 3))) == "(2, 3) estimates"
+
+
+@dataclass(frozen=True, repr=False)
+class Lengths(Result):
+    """An instrument's result with one exact quantity and one of which little is known."""
+
+    title = "Length"
+    reference = "nobody (2026)"
+
+    layers: tuple[str, ...]
+    lengths: Tensor
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The lengths, and the same without a value."""
+        hole = torch.full_like(self.lengths, torch.nan)
+        return {"exact": Estimate.exact(self.lengths), "open": Estimate(hole, self.lengths, self.lengths + 1)}
+
+    @property
+    def based_on(self) -> str:
+        """Words."""
+        return "7 samples"
+
+
+def test_the_table_has_one_row_per_network_layer_and_quantity() -> None:
+    lengths = normal(2, 3)
+    frame = Lengths(("a", "b", "c"), lengths).frame()
+    assert list(frame.columns) == ["network", "layer", "quantity", "value", "low", "high"]
+    assert len(frame) == 2 * 3 * 2
+    row = frame[(frame["network"] == 1) & (frame["layer"] == "c") & (frame["quantity"] == "open")]
+    assert np.isnan(row["value"].item())
+    assert row["low"].item() == lengths[1, 2].item()
+
+
+def test_the_text_is_short_and_shows_no_open_question_as_a_point() -> None:
+    lines = repr(Lengths(("a", "b"), torch.tensor([[0.5, 2.0]]))).splitlines()
+    assert lines == [
+        "Length of 1 network, 2 layers, 7 samples",
+        "  exact: 0.5 in a … 2 in b",
+        "  open: unknown",
+        "  nobody (2026)",
+    ]
+    assert "3 networks, 2 layers" in repr(Lengths(("a", "b"), normal(3, 2)))
+    assert "unknown" in repr(Lengths(("a",), torch.full((1, 1), torch.nan)))
+
+
+@pytest.mark.parametrize(("networks", "lines"), [(2, 2), (20, 1)])
+def test_the_figure_draws_networks_or_the_mean_of_many(networks: int, lines: int) -> None:
+    axes = Lengths(("a", "b", "c"), normal(networks, 3)).plot().axes[0]
+    assert len(axes.lines) == lines
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
+    assert axes.get_ylabel() == "Length, exact"
+    many = Lengths(tuple(map(str, range(40))), normal(1, 40)).plot().axes[0]
+    assert len(many.get_xticks()) < 10
