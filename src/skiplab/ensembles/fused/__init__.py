@@ -1,7 +1,7 @@
 """Fully connected ensembles in Triton: a training step as a few kernels, where network and device allow it.
 
 They are taken unasked on a GPU in mixed precision, where they are twice as fast as torch's own operations compiled
-(H200, 30 layers of 128 units). Products of float32 are left to those, the portable path, unless kernels are asked for.
+(H200, 30 layers of 128 units). Products of float32 are left to those, the portable path, unless asked for.
 So the network, mixed precision and the device decide, never how long a run is: a trial's settings and its device say
 which arithmetic it had, and whatever was trained before there were kernels keeps its own.
 """
