@@ -16,8 +16,9 @@ from matplotlib.patches import Patch
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.balduzzi2017.line_gradients import NOISES, curves, measured
+from skiplab.studies.balduzzi2017.line_gradients import NOISES, curves
 from skiplab.studies.balduzzi2017.line_networks import Network
+from skiplab.studies.balduzzi2017.noise_bands import band_at_lag
 from skiplab.studies.balduzzi2017.palette import NOISE, network_colour, network_name
 
 _STRIP = 0.28  # how opaque noise's strips are
@@ -30,12 +31,15 @@ def draw(results: Results, shown: Mapping[float | None, Sequence[Network]]) -> F
         for beta, networks in shown.items()
     }
     noises = {kind: curves(results, kind).to_numpy() for kind in NOISES}
-    return autocorrelation_panels(panels, noises, {kind: _ends(results, kind) for kind in NOISES})
+    count = results.settings.runs
+    bands = {kind: _ends(results, kind, count) for kind in NOISES}
+    return autocorrelation_panels(panels, noises, bands, count)
 
 
-def _ends(results: Results, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of the band of a noise's mean ACF, lag by lag."""
-    low, high = (measured(results, kind, end)["value"].to_numpy() for end in ("low", "high"))
+def _ends(results: Results, kind: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of the band of the ACF averaged over ``count`` noise series, lag by lag."""
+    lags = range(1, results.settings.lags + 1)
+    low, high = np.array([band_at_lag(results, kind, lag, count) for lag in lags]).T
     return low, high
 
 
@@ -43,11 +47,12 @@ def autocorrelation_panels(
     panels: Mapping[float | None, Mapping[int, np.ndarray]],
     noises: Mapping[str, np.ndarray],
     bands: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    count: int,
 ) -> Figure:
     """Draw the mean ACF with its interval for every depth, a panel per network (its β), and noise in the last.
 
     ``panels`` maps β to depth → (runs, lags from 0); ``noises`` are (runs, lags from 0), ``bands`` the ends (lags
-    from 1) of where the mean of as many noise series lies. The darker a line, the deeper the networks.
+    from 1) of where the mean of ``count`` noise series lies. The darker a line, the deeper the networks.
     """
     figure, axes = new_figure(len(panels) + 1, width=PAGE_WIDTH, height=3.0, sharey=True)
     for ax, letter in zip(axes[0], "abcdefgh", strict=False):
@@ -71,8 +76,6 @@ def autocorrelation_panels(
     last.legend(fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.42))
     axes[0, 0].set_ylabel("autocorrelation")
     axes[0, 0].set_ylim(-0.12, 1.04)
-    # All panels' runs are as many as the series whose means the strips are of.
-    count = max((len(runs) for runs in noises.values()), default=0)
     handles: list[Any] = [tuple(lines) for lines in shown.values()]
     handles += [Patch(color=NOISE[kind], alpha=_STRIP, linewidth=0) for kind in bands]
     words = [f"{depth} layers" if place == 0 else str(depth) for place, depth in enumerate(shown)]
