@@ -22,6 +22,7 @@ from skiplab.studies.balduzzi2017.noise_bands import band_at_lag
 from skiplab.studies.balduzzi2017.palette import NOISE, network_colour, network_name
 
 _STRIP = 0.28  # how opaque noise's strips are
+_DASHES = (0, (3, 1.5))  # of the deepest networks
 
 
 def draw(results: Results, shown: Mapping[float | None, Sequence[Network]]) -> Figure:
@@ -52,7 +53,8 @@ def autocorrelation_panels(
     """Draw the mean ACF with its interval for every depth, a panel per network (its β), and noise in the last.
 
     ``panels`` maps β to depth → (runs, lags from 0); ``noises`` are (runs, lags from 0), ``bands`` the ends (lags
-    from 1) of where the mean of ``count`` noise series lies. The darker a line, the deeper the networks.
+    from 1) of where the mean of ``count`` noise series lies. The darker a line, the deeper the networks; the
+    deepest are dashed.
     """
     figure, axes = new_figure(len(panels) + 1, width=PAGE_WIDTH, height=3.0, sharey=True)
     for ax, letter in zip(axes[0], "abcdefgh", strict=False):
@@ -66,8 +68,10 @@ def autocorrelation_panels(
     for ax, (beta, by_depth) in zip(axes[0], panels.items(), strict=False):
         shades = _shades(network_colour(beta), len(by_depth))
         for shade, (depth, runs) in zip(shades, by_depth.items(), strict=True):
-            _curve(ax, runs, shade)
-            shown.setdefault(depth, []).append(Line2D([], [], color=shade, linewidth=2.0))
+            # Curves that are both white lie on each other; dashes let the one below be seen.
+            style = _DASHES if depth == max(by_depth) else "-"
+            _curve(ax, runs, shade, style=style)
+            shown.setdefault(depth, []).append(Line2D([], [], color=shade, linewidth=2.0, linestyle=style))
         ax.set_title(network_name(beta), fontsize=8.5)
     last = axes[0, -1]
     for kind, runs in noises.items():
@@ -92,11 +96,11 @@ def autocorrelation_panels(
     return figure
 
 
-def _curve(ax: Axes, runs: np.ndarray, colour: str, label: str = "") -> None:
+def _curve(ax: Axes, runs: np.ndarray, colour: str, label: str = "", style: Any = "-") -> None:
     mean, low, high = mean_interval(runs)
     lags = np.arange(runs.shape[1])
     ax.fill_between(lags, low, high, color=colour, alpha=0.18, linewidth=0)
-    ax.plot(lags, mean, color=colour, linewidth=1.2, label=label)
+    ax.plot(lags, mean, color=colour, linewidth=1.2, label=label, linestyle=style)
 
 
 def _shades(colour: str, count: int) -> list[str]:
