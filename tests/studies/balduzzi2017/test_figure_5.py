@@ -119,7 +119,11 @@ def test_deep_networks_are_judged_by_the_clusters_of_shallow_ones() -> None:
     assert sizes == [labels.count(cluster) for cluster in range(3)]
     found = matching(frame, quantity="structure").set_index("depth")["value"]
     assert found.index.tolist() == [2, 6]
-    assert found[6] == pytest.approx(trials.alike(deep.covariance[0].numpy(), labels), rel=1e-4)
+    covariance = deep.covariance[0].double().numpy()
+    sizes = np.sqrt(covariance.diagonal())
+    assert found[6] == pytest.approx(trials.alike(covariance / np.outer(sizes, sizes), labels), rel=1e-4)
+    other = matching(frame, quantity="covariance structure").set_index("depth")["value"]
+    assert other[6] == pytest.approx(trials.alike(covariance, labels), rel=1e-4)
 
 
 def test_white_gradients_have_the_structure_that_clustering_makes() -> None:
@@ -201,7 +205,8 @@ def results_of(
 def clusters_of(structure: dict[tuple[str, int], float]) -> Part:
     """Structures that runs scatter a little, and two clusters of two images."""
     rows = [
-        ("structure", model, seed, depth, 0, mean + 0.01 * np.cos(seed))
+        (quantity, model, seed, depth, 0, mean + 0.01 * np.cos(seed))
+        for quantity in evidence.STRUCTURES
         for (model, depth), mean in structure.items()
         for seed in range(8)
     ]

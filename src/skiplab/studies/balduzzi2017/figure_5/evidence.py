@@ -110,27 +110,32 @@ def rank_grows(results: Results) -> Iterator[Evidence]:
     yield from beyond(results)
 
 
-def structured(results: Results, data: str, model: str, depth: int) -> np.ndarray:
+# What decides, and as further rows what large gradients weigh more in.
+STRUCTURES = {"structure": "", "covariance structure": ", covariances"}
+
+
+def structured(results: Results, quantity: str, data: str, model: str, depth: int) -> np.ndarray:
     """How much more alike gradients of one cluster are, one number per run."""
-    return results.sample(structure, quantity="structure", data=data, model=model, depth=depth)
+    return results.sample(structure, quantity=quantity, data=data, model=model, depth=depth)
 
 
 def visible(results: Results) -> Iterator[Evidence]:
     """Structure of the shallowest networks' gradients against what clustering makes of white noise."""
     settings = results.settings
     depth = min(settings.depths)
-    for data, model in product(settings.data, settings.pictured):
-        both = [structured(results, data, *which) for which in ((model, depth), (WHITE, 0))]
-        yield Evidence(f"{data}, {name_of(model)}, {depth} layers, against white noise", both)
+    for data, model, (quantity, words) in product(settings.data, settings.pictured, STRUCTURES.items()):
+        both = [structured(results, quantity, data, *which) for which in ((model, depth), (WHITE, 0))]
+        where = f"{data}, {name_of(model)}, {depth} layers, against white noise{words}"
+        yield Evidence(where, both, headline=not words)
 
 
 def more_apparent(results: Results) -> Iterator[Evidence]:
     """Structure of the shallowest resnets against the feedforward networks of the same weights and images."""
     settings = results.settings
     depth = min(settings.depths)
-    for data in settings.data:
-        both = [structured(results, data, model, depth) for model in settings.pictured[::-1]]
-        yield Evidence(f"{data}, {depth} layers", both, paired=True)
+    for data, (quantity, words) in product(settings.data, STRUCTURES.items()):
+        both = [structured(results, quantity, data, model, depth) for model in settings.pictured[::-1]]
+        yield Evidence(f"{data}, {depth} layers{words}", both, headline=not words, paired=True)
 
 
 def left(model_at: int) -> Found:
@@ -139,9 +144,9 @@ def left(model_at: int) -> Found:
     def found(results: Results) -> Iterator[Evidence]:
         settings = results.settings
         model, depth = settings.pictured[model_at], max(settings.depths)
-        for data in settings.data:
-            sample = structured(results, data, model, depth)
-            yield Evidence(f"{data}, {name_of(model)}, {depth} layers", [sample])
+        for data, (quantity, words) in product(settings.data, STRUCTURES.items()):
+            sample = structured(results, quantity, data, model, depth)
+            yield Evidence(f"{data}, {name_of(model)}, {depth} layers{words}", [sample], headline=not words)
 
     return found
 

@@ -21,7 +21,7 @@ from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, WHITE, ConvnetGr
 RANK = Greater(worth=0.05)  # a twentieth of what white noise has
 NORM = Greater(worth=0.095)  # a fall by 10 % more, in logarithms
 TENTH = 0.095  # gradients of one cluster 10 % more alike than others, in logarithms
-ALIKE = "log ratio of covariances within and between clusters"
+ALIKE = "log ratio of correlations within and between clusters"
 
 
 @dataclass(frozen=True)

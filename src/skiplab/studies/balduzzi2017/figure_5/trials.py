@@ -85,9 +85,11 @@ def structure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
     """How much more alike gradients of one cluster are than others, in the shallowest and the deepest network.
 
     Clusters are those of the shallowest network's gradients, as in panels a and b; "structure" is the logarithm of
-    the mean |covariance| of two images of one cluster over that of two of different ones, and "cluster size" has a
-    row per cluster. The model "white" has noise for gradients, at depth 0.
+    the mean |correlation| of two images of one cluster over that of two of different ones, "covariance structure" the
+    same of |covariance|, and "cluster size" has a row per cluster. The model "white" has noise for gradients, at
+    depth 0.
     """
+    import numpy as np
     import pandas as pd
     import torch
 
@@ -114,19 +116,24 @@ def structure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
                 {**place, "row": cluster, "quantity": "cluster size", "value": labels.count(cluster)}
                 for cluster in range(settings.clusters)
             ]
-        ratio = alike(found.covariance[0].double().cpu().numpy(), labels)
-        rows.append({**place, "quantity": "structure", "value": ratio})
+        covariance = found.covariance[0].double().cpu().numpy()
+        sizes = np.sqrt(covariance.diagonal())
+        for quantity, matrix in (
+            ("structure", covariance / np.outer(sizes, sizes)),
+            ("covariance structure", covariance),
+        ):
+            rows.append({**place, "quantity": quantity, "value": alike(matrix, labels)})
     return _table(settings, pd.DataFrame(rows))
 
 
-def alike(covariance: np.ndarray, labels: Sequence[int]) -> float:
+def alike(matrix: np.ndarray, labels: Sequence[int]) -> float:
     """The logarithm of the mean entry within clusters over the mean between them, the diagonal left out."""
     import numpy as np
 
     same = np.equal.outer(labels, labels)
     other = ~same
     np.fill_diagonal(same, False)
-    return float(np.log(covariance[same].mean() / covariance[other].mean()))
+    return float(np.log(matrix[same].mean() / matrix[other].mean()))
 
 
 def _table(settings: ConvnetGradients, rows: pd.DataFrame) -> pd.DataFrame:
