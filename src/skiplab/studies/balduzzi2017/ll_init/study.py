@@ -116,8 +116,8 @@ STUDY = Study(
         ),
         Claim(
             "linear-as-trained",
-            "The looks-linear networks that figure 6 trains are exactly linear at initialisation too, where they have no "
-            "batch normalisation, which multiplies rounding errors.",
+            "The looks-linear networks that figure 6 trains are exactly linear at initialisation too, where they "
+            "have no batch normalisation, which multiplies rounding errors.",
             departures,
             kind=Exact(rounding=ROUNDING),
             unit="largest relative departure from superposition",
