@@ -27,6 +27,17 @@ def fresh_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path / "no sets"))
 
 
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no GPU, Triton's kernels are interpreted, on tensors of the CPU."""
+    import torch
+
+    if not torch.cuda.is_available():
+        monkeypatch.setenv("TRITON_INTERPRET", "1")  # read where kernels are declared and where they run
+    from skiplab.curvature.sweeps import rectified_kernels  # noqa: F401
+    from skiplab.ensembles import wide_blocks, wide_kernels  # noqa: F401
+
+
 @pytest.fixture(scope="session")
 def _smoke_runs() -> dict[str, StudyRun]:
     return {}

@@ -27,13 +27,16 @@ NAMES = {
     "tree_flatten": "torch.utils._pytree.tree_flatten",
     "tree_unflatten": "torch.utils._pytree.tree_unflatten",
     "is_batched": "torch._C._functorch.is_batchedtensor",
+    "is_transformed": "torch._C._functorch.is_functorch_wrapped_tensor",
     "saved_tensors_are_hooked": "torch._C._autograd._top_saved_tensors_default_hooks",
     "is_weight_norm": "torch._weight_norm",
     "is_batch_norm": "torch.nn.modules.batchnorm._BatchNorm",
     "is_instance_norm": "torch.nn.modules.instancenorm._InstanceNorm",
     "own_parameters": "torch.nn.Module()._parameters",
     "own_modules": "torch.nn.Module()._modules",
+    "has_hooks": "torch.nn.Module()._forward_hooks",
     "native": "torch._C",
+    "storage_id": "torch.UntypedStorage()._cdata",
 }
 
 
@@ -54,6 +57,15 @@ def test_every_function_is_listed_and_tested() -> None:
     assert ours == set(NAMES), "name in NAMES what each function of torch_private reaches for"
     tests = {name.removeprefix("test_") for name in globals()}
     assert ours <= tests, f"write a test of {sorted(ours - tests)}"
+
+
+def test_storage_id() -> None:
+    for device in ("cpu", "meta"):
+        whole, other = torch.empty(4, 3, device=device), torch.empty(4, 3, device=device)
+        assert (
+            private.storage_id(whole[1:]) == private.storage_id(whole.detach()) == private.storage_id(whole)
+        )
+        assert private.storage_id(whole) != private.storage_id(other)
 
 
 def test_native() -> None:
@@ -124,6 +136,37 @@ def test_is_batch_norm() -> None:
 def test_is_instance_norm() -> None:
     assert all(private.is_instance_norm(part) for part in (nn.InstanceNorm1d(2), nn.LazyInstanceNorm2d()))
     assert not any(private.is_instance_norm(part) for part in (nn.LayerNorm(2), nn.BatchNorm1d(2)))
+
+
+def test_is_transformed() -> None:
+    seen = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        seen.append(private.is_transformed(x))
+        return x.sum()
+
+    torch.vmap(function)(torch.ones(2))
+    torch.func.grad(function)(torch.ones(2))
+    function(torch.ones(2))
+    assert seen == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+    ],
+)
+def test_has_hooks(register: str) -> None:
+    layer = nn.Linear(1, 1)
+    assert not private.has_hooks(layer)
+    hook = getattr(layer, register)(lambda *args: None)
+    assert private.has_hooks(layer)
+    hook.remove()
+    assert not private.has_hooks(layer)
 
 
 def test_own_parameters() -> None:

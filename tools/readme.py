@@ -1,19 +1,28 @@
 #!/usr/bin/env python3
 """Writes the parts of README.md that hold numbers, from published/ alone.
 
-python tools/readme.py            rewrite README.md
+python tools/readme.py            rewrite README.md, and draw the figure of every published run of the benchmarks
 python tools/readme.py --check    exit 1 if README.md is not what this would write
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
+from skiplab.benchmarks.record import Record
+from skiplab.cli.bench import rate, short_time
 from skiplab.cli.verdicts import number
-from skiplab.reproduction.store import StudyRun, published
-from skiplab.reproduction.verdict import VERDICTS, Verdict
+from skiplab.figures import style
+from skiplab.files import write_bytes
+from skiplab.reproduction.judgement import Judgement, judgements
+from skiplab.reproduction.publishing import picture_bytes
+from skiplab.reproduction.scoreboard import counts
+from skiplab.reproduction.store import PUBLISHED, StudyRun, published
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
 from skiplab.studies import CATALOGUE
 
 README = Path(__file__).parent.parent / "README.md"
@@ -28,51 +37,60 @@ def shown_runs() -> dict[str, StudyRun]:
 
 
 def scoreboard() -> str:
-    """A table: one row per study, its headline verdicts counted."""
-    lines = ["| study | what the paper shows | ✓ | ✗ | ? | runs on |", "|---|---|---|---|---|---|"]
+    """A table: one row per study, the paper's claims counted by verdict, ours beside them."""
+    lines = [
+        "| study | what the paper shows | ✓ | ✗ | ? | ours | amended | runs on |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    totals = dict.fromkeys(VERDICTS, 0)
     for study_id, run in shown_runs().items():
-        rows = [row for row in run.verdicts if row.headline]
-        counts = " | ".join(str(sum(row.verdict == name for row in rows)) for name in VERDICTS)
+        study, found = CATALOGUE[study_id], counts(judgements(run.verdicts))
+        cells = " | ".join(str(found["paper"][name]) for name in VERDICTS)
+        ours, amended = sum(found["ours"].values()), len(study.amendments)
+        own = f"{found['ours'][HOLDS]} of {ours}" if ours else ""
         size = "paper scale" if not run.deviations else "paper scale, reduced"
         place = ", ".join(run.provenance["trials_devices"])
-        lines.append(f"| `{study_id}` | {CATALOGUE[study_id].title} | {counts} | {size}; {place} |")
-    return "\n".join(lines)
+        lines.append(
+            f"| `{study_id}` | {study.title} | {cells} | {own} | {amended or ''} | {size}; {place} |"
+        )
+        totals = {name: totals[name] + found["paper"][name] for name in VERDICTS}
+    words = (
+        f"{totals[HOLDS]} hold, {totals[CONTRADICTED]} are contradicted, {totals[UNDECIDED]} are undecided"
+    )
+    return "\n".join([f"Of the papers' {sum(totals.values())} claims {words}.", "", *lines])
 
 
 def contradicted() -> str:
-    """A bullet for every statistical claim that our runs contradict somewhere, with its clearest condition.
+    """A bullet for every claim of a paper that our runs contradict, with its place and its clearest condition.
 
-    Exact statements that fail as printed are in docs/errata.md. A study that shares all trials with earlier ones
-    is an alias and says nothing new.
+    A study that shares all trials with earlier ones is an alias and says nothing new.
     """
     lines = []
     seen: set[str] = set()
     for study_id, run in shown_runs().items():
         keys = {each["key"] for each in run.trials}
         if not keys <= seen:
-            lines += _bullets(study_id, [row for row in run.verdicts if row.meaning.statistical])
+            against = [
+                each for each in judgements(run.verdicts) if each.verdict == CONTRADICTED and not each.ours
+            ]
+            lines += [_bullet(study_id, each) for each in against]
         seen |= keys
     return "\n".join(line.replace(" ().", ".") for line in lines)
 
 
-def _bullets(study_id: str, rows: list[Verdict]) -> list[str]:
-    lines = []
-    for claim in dict.fromkeys(row.claim for row in rows):
-        judged = [row for row in rows if row.claim == claim and row.headline]
-        against = [row for row in judged if row.verdict == "contradicted"]
-        if not against:
-            continue
-        row = max(against, key=lambda row: abs(row.statistic or 0.0))
-        interval = f"[{number(row.low)}, {number(row.high)}]"
-        paper = "" if row.paper_value is None else f", the paper's {number(row.paper_value)}"
-        value = f"ours {number(row.statistic)} {interval}{paper}"
-        share = f"in {len(against)} of {len(judged)} conditions, e.g. " if len(judged) > 1 else ""
-        lines.append(f"- *{row.text}* `{study_id}`, {share}{row.condition}: {value} ({row.unit}).")
-    return lines
+def _bullet(study_id: str, judged: Judgement) -> str:
+    against = [row for row in judged.rows if row.verdict == CONTRADICTED]
+    row = max(against, key=lambda row: abs(row.statistic or 0.0))
+    interval = row.meaning.written_interval(f"[{number(row.low)}, {number(row.high)}]")
+    paper = "" if row.paper_value is None else f", the paper's {number(row.paper_value)}"
+    reason = f"; {row.reason}" if row.reason else ""
+    share = f"in {len(against)} of {len(judged.rows)} conditions, e.g. " if len(judged.rows) > 1 else ""
+    value = f"ours {number(row.statistic)} {interval}{paper}{reason}"
+    return f"- *{judged.text}* ({judged.source}) `{study_id}`, {share}{row.condition}: {value} ({row.unit})."
 
 
 def speed() -> str:
-    """How fast the published GPU trials trained, from their own records."""
+    """How fast the published GPU trials trained, from their own records, and the published runs of the benchmarks."""
     store = published()
     seconds: float = 0
     epochs: float = 0
@@ -87,11 +105,71 @@ def speed() -> str:
             epochs += len(settings["seeds"]) * settings["training"].get("epochs", 100)
             devices.add(record["device"])
     per = f"{1000 * seconds / epochs:.1f} ms"
-    return (
+    whole = (
         f"The published trials of figure 7 trained 80 to 360 networks of 30 × 128 units at once on one "
         f"{' / '.join(sorted(devices))}: {per} a network and epoch of 50,000 images, everything included (building, "
         "compiling, measuring)."
     )
+    return "\n\n".join([whole, *(benchmarks(path) for path in bench_files())])
+
+
+def bench_files() -> list[Path]:
+    """What ``skiplab bench --out`` wrote on some device, published as bench-DEVICE.json."""
+    return sorted(PUBLISHED.glob("bench-*.json"))
+
+
+def benchmarks(path: Path) -> str:
+    """A table of one run of the benchmarks, what the device reaches, and how time grows with size."""
+    found = Record.read(path)
+    facts = found.facts
+    versions = facts["versions"]
+    used = ", ".join(f"{name} {versions[name]}" for name in ("torch", "jax") if name in versions)
+    reach = "; ".join(
+        f"{each.flops / 1e12:.3g} TFLOP/s in {each.precision}, {each.traffic / 1e12:.3g} TB/s"
+        for each in found.ceilings
+    )
+    when = f"{facts['finished'][:10]}; {facts['seconds']:.0f} s in all"
+    lines = [
+        f"`skiplab bench --device cuda` on one {facts['device']} ({used}, {when}), the rows of a block interleaved. "
+        "*× ours* compares within a precision; in brackets are shares of what this device reached in the same run "
+        f"with one large matrix product and one large copy ({reach}).",
+        "",
+        "| work | program | time per | | × ours | TFLOP/s | GB/s | start-up |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    work = ""
+    for row in found.timings:
+        if row.seconds is None:
+            continue
+        shown = "" if row.benchmark == work else f"{row.benchmark}: {row.note}"
+        work = row.benchmark
+        per = row.seconds if row.seconds_per_unit is None else row.seconds_per_unit
+        cells = (
+            shown,
+            row.what,
+            row.unit or "run",
+            short_time(per),
+            f"{row.ratio:.2f}",
+            rate(row.flops, 1e12, row.flops_share),
+            rate(row.traffic, 1e9, row.traffic_share),
+            "" if row.start_up is None else short_time(row.start_up),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    if found.scalings:
+        picture = Path(os.path.relpath(path.with_suffix(".webp"), README.parent)).as_posix()
+        lines += ["", f"![Time of a training step against networks, depth, width and samples]({picture})", ""]
+        lines += [f"- {each.sentence}" for each in found.scalings]
+    return "\n".join(lines)
+
+
+def draw_benchmarks() -> None:
+    """Draw how time grows with size beside every published run of the benchmarks."""
+    for path in bench_files():
+        found = Record.read(path)
+        if found.scalings:
+            with tempfile.TemporaryDirectory() as aside:
+                style.save(found.figure(), Path(aside))
+                write_bytes(path.with_suffix(".webp"), picture_bytes(Path(aside) / "figure.png"))
 
 
 def written() -> str:
@@ -108,4 +186,5 @@ def written() -> str:
 if __name__ == "__main__":
     if "--check" in sys.argv:
         sys.exit(written() != README.read_text())
+    draw_benchmarks()
     README.write_text(written())

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.publishing import publish_study
 from skiplab.reproduction.runner import Options, Unfinished, judged_again, run_study
 from skiplab.reproduction.store import Store, StudyRun, published
@@ -34,6 +35,9 @@ NUMBERS = (
     "paper_value",
     "runs",
     "headline",
+    "source",
+    "worth",
+    "paired",
 )
 
 
@@ -84,6 +88,11 @@ def changes(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
         different = [f"{name} {one} → {other}" for name, (one, other) in pairs.items() if one != other]
         if different:
             yield f"{', '.join(key)}: {', '.join(different)}"
+    was_judged, is_judged = ({each.claim: each.verdict for each in judgements(rows)} for rows in (old, new))
+    for claim in {**was_judged, **is_judged}:
+        verdicts = was_judged.get(claim, "absent"), is_judged.get(claim, "absent")
+        if verdicts[0] != verdicts[1]:
+            yield f"CLAIM {claim}: {' → '.join(verdicts)}"
 
 
 if __name__ == "__main__":

@@ -47,6 +47,11 @@ def is_batched(tensor: Tensor) -> bool:
     return torch._C._functorch.is_batchedtensor(tensor)
 
 
+def is_transformed(tensor: Tensor) -> bool:
+    """Whether ``torch.vmap`` maps over the tensor or ``torch.func`` differentiates by it."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
 def saved_tensors_are_hooked() -> bool:
     """Whether someone, such as a checkpoint, has hooks on what autograd saves for the backward pass."""
     return bool(torch._C._autograd._top_saved_tensors_default_hooks(False))
@@ -80,6 +85,20 @@ def own_modules(part: nn.Module) -> dict[str, nn.Module | None]:
     return part._modules
 
 
+def has_hooks(part: nn.Module) -> bool:
+    """Whether someone is called before or after a module's forward pass, or after its backward pass."""
+    kinds = (part._forward_hooks, part._forward_pre_hooks, part._backward_hooks, part._backward_pre_hooks)
+    return any(kinds)
+
+
 def native(name: str, *values: Any) -> Any:
     """Call a function of torch's core that has no public name, or raise AttributeError in versions without it."""
     return getattr(torch._C, name)(*values)
+
+
+# Memory ---------------------------------------------------------------------------------------------------
+
+
+def storage_id(tensor: Tensor) -> int:
+    """A number that tensors share if and only if they share memory; a tensor on "meta" has no address to go by."""
+    return tensor.untyped_storage()._cdata

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from skiplab.benchmarks import BENCHMARKS, convolutions, harness, measure
-from skiplab.benchmarks.harness import Case, interleave
+from skiplab.benchmarks import BENCHMARKS, Suite, convolutions, harness, measure, products
+from skiplab.benchmarks.ceilings import Ceiling
+from skiplab.benchmarks.harness import Case, Work, interleave
 from skiplab.benchmarks.hessian import HessianSize
+from skiplab.benchmarks.landscape import landscape_cases
+from skiplab.benchmarks.products import ProductSize
+from skiplab.benchmarks.training import TrainingSize
 from skiplab.checks import Refused
+from skiplab.ensembles.layout import Layout
 
 
 class Clock:
@@ -20,6 +26,18 @@ class Clock:
 
     def perf_counter(self) -> float:
         return self.now
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes that take no time."""
+    small = convolutions.ConvolutionSize(networks=2, blocks=1, batch=4, steps=1)
+    monkeypatch.setattr(convolutions, "CPU_SIZE", small)
+    few_products = ProductSize(networks=2, inputs=5, width=4, depth=3, samples=20)
+    monkeypatch.setattr(products, "CPU_SIZE", few_products)
+    monkeypatch.setattr("skiplab.benchmarks.landscape.DEPTH", 1)
+    monkeypatch.setattr("skiplab.benchmarks.ceilings.SIDES", {"cpu": 64})
+    monkeypatch.setattr("skiplab.benchmarks.ceilings.COPIED", {"cpu": 2**16})
 
 
 @pytest.fixture
@@ -48,6 +66,32 @@ def test_cases_take_turns_after_one_warm_up_each(clock: Clock) -> None:
     assert (other.seconds, other.ratio) == (4.0, 3.0)
     assert (missing.seconds, missing.ratio, missing.note) == (None, None, "not installed")
     assert {row.benchmark for row in (ours, other, missing)} == {"x"}
+    assert (ours.start_up, other.start_up, missing.start_up) == (7.0, 5.0, None)
+
+
+def test_a_part_of_the_work_is_scaled_and_rates_are_shares_of_the_ceiling(clock: Clock) -> None:
+    def taking(seconds: float) -> Callable[[], None]:
+        def work() -> None:
+            clock.now += seconds
+
+        return work
+
+    work = Work(flops=120.0, traffic=60.0, units=5, unit="network")
+    cases = [
+        Case("ours", taking(2.0), precision="tf32", work=work),
+        Case("ours, half", taking(1.0), precision="bfloat16", work=work),
+        Case("one of five", taking(3.0), precision="tf32", times=5, work=work),
+        Case("theirs, half", taking(4.0), precision="bfloat16", work=work),
+        Case("no work", taking(1.0), precision="tf32"),
+    ]
+    ceilings = {"tf32": Ceiling("tf32", flops=240.0, traffic=100.0)}
+    ours, half, scaled, theirs, bare = interleave("x", cases, 2, ceilings)
+    assert (ours.seconds_per_unit, ours.unit, ours.flops, ours.traffic) == (0.4, "network", 60.0, 30.0)
+    assert (ours.flops_share, ours.traffic_share) == (0.25, 0.3)
+    assert (scaled.seconds, scaled.ratio, scaled.flops, scaled.start_up) == (15.0, 7.5, 8.0, 0.0)
+    # Within a precision: 4 s are four times our second in bfloat16, for which no ceiling was measured.
+    assert (half.ratio, theirs.ratio, theirs.flops_share) == (1.0, 4.0, None)
+    assert (bare.unit, bare.flops, bare.seconds_per_unit) == ("", None, None)
 
 
 def test_wrong_names_and_rounds_are_refused() -> None:
@@ -62,25 +106,73 @@ def test_both_landscape_programs_find_the_same_losses(monkeypatch: pytest.Monkey
     import numpy as np
 
     monkeypatch.setattr("skiplab.benchmarks.landscape.DEPTH", 1)
-    ours, plain = BENCHMARKS["landscape"]("cpu")
+    ours, plain = landscape_cases("cpu")
     assert ours.run is not None
     assert plain.run is not None
     np.testing.assert_allclose(np.sort(np.asarray(ours.run())), np.sort(np.asarray(plain.run())), rtol=1e-12)
 
 
-def test_training_measures_ours_first_against_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = {"networks": 2, "width": 4, "inputs": 5, "images": 20, "batch": 10}
+def test_training_measures_ours_first_against_the_others(monkeypatch: pytest.MonkeyPatch, few: None) -> None:
+    size = TrainingSize(networks=2, width=4, inputs=5, images=20, batch=10)
     monkeypatch.setattr("skiplab.benchmarks.training.CPU_SIZE", size)
     rows = measure("training", rounds=1)
-    assert [row.what for row in rows] == ["skiplab, batched", "skiplab, loop", "plain PyTorch, one by one"]
+    names = ["skiplab, batched", "skiplab, loop", "JAX", "JAX, bfloat16", "plain PyTorch, one by one"]
+    assert [row.what for row in rows] == names
     assert rows[0].ratio == 1.0
-    assert all(row.seconds is not None and row.seconds > 0 for row in rows)
+    for row in (*rows[:2], rows[4]):
+        assert row.seconds is not None
+        assert row.seconds > 0
+        assert row.seconds_per_unit == pytest.approx(row.seconds / 2)
+        assert row.flops_share is not None
+        assert 0 < row.flops_share < 1
     assert rows[0].note == "2 networks, one epoch of 20 samples"
+    assert rows[4].note == "torch.optim.Adam, eager; one network timed, × 2"
 
 
-def test_convolutions_measure_the_way_that_is_chosen_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = convolutions.ConvolutionSize(networks=2, blocks=1, batch=4, steps=1)
-    monkeypatch.setattr(convolutions, "CPU_SIZE", small)
+def test_ceilings_are_measured_once_for_each_precision(monkeypatch: pytest.MonkeyPatch, few: None) -> None:
+    asked: list[str] = []
+
+    def seen(device: str, precision: str) -> Ceiling:
+        asked.append(precision)
+        return Ceiling(precision, 1.0, 1.0)
+
+    monkeypatch.setattr("skiplab.benchmarks.measure_ceiling", seen)
+    ceilings: dict[str, Ceiling] = {}
+    for name in ("convolutions", "products", "landscape"):
+        measure(name, rounds=1, ceilings=ceilings)
+    assert asked == ["bfloat16", "float32"]
+    assert set(ceilings) == {"bfloat16", "float32"}
+
+
+def test_benchmarks_compute_as_trials_do(few: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    threads: list[int] = []
+
+    def cases(device: str) -> list[Case]:
+        return [Case("x", lambda: threads.append(torch.get_num_threads()))]
+
+    monkeypatch.setitem(BENCHMARKS, "x", (Suite("x", cases),))
+    measure("x", rounds=1)
+    assert threads == [1, 1]
+
+
+def test_products_of_both_programs_are_the_same(few: None) -> None:
+    import torch
+
+    ours, plain = products.product_cases("cpu")
+    assert ours.run is not None
+    assert plain.run is not None
+    answer, lone = ours.run(), plain.run()
+    # An ensemble's rows have matrices before vectors, as its layout says; a network's own order is another.
+    network = products.CPU_SIZE.network(0)
+    names = [name for name, _ in network.named_parameters()]
+    by_name = dict(zip(names, lone, strict=True))  # type: ignore[call-overload]
+    flat = torch.cat([by_name[name].flatten() for name in Layout.of(network).names])
+    torch.testing.assert_close(answer[0, 0], flat, rtol=1e-3, atol=1e-5)  # type: ignore[index]
+
+
+def test_convolutions_measure_the_way_that_is_chosen_first(few: None) -> None:
     rows = measure("convolutions", rounds=1)
     assert [row.what for row in rows] == [
         "skiplab, loop",
@@ -90,10 +182,15 @@ def test_convolutions_measure_the_way_that_is_chosen_first(monkeypatch: pytest.M
         "plain PyTorch, one by one",
     ]
     assert all(row.seconds is not None and row.seconds > 0 for row in rows)
-    assert rows[0].note == "2 networks of 6 layers, 1 step(s) of 4 images"
+    assert rows[0].note == "2 networks of 5 layers, 1 step(s) of 4 images"
+    assert rows[0].seconds_per_unit == pytest.approx(
+        rows[0].seconds * 50_000 / 8
+    )  # two networks, four images
 
 
-def test_hessians_are_measured_at_all_sizes_and_absent_peers_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hessians_are_measured_at_all_sizes_and_absent_peers_named(
+    monkeypatch: pytest.MonkeyPatch, few: None
+) -> None:
     import sys
 
     small = HessianSize(inputs=5, width=4, depth=2, samples=20, probes=2, steps=3, first_layer=False)

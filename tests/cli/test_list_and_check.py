@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,9 +18,15 @@ from skiplab.studies import CATALOGUE
 
 Cli = Callable[..., Result]
 FIELDS = [
-    "study", "claim", "condition", "verdict", "statistic", "low", "high", "margin", "p", "paper_value", "runs",
-    "scale", "stale",
+    "study", "claim", "text", "source", "verdict", "reason", "p_adjusted", "scale", "stale", "rows",
 ]  # fmt: skip
+ROW_FIELDS = [
+    "condition", "headline", "verdict", "reason", "statistic", "low", "high", "unit", "kind", "margin", "worth", "p",
+    "level", "paired", "paper_value", "runs", "needs", "detail",
+]  # fmt: skip
+
+
+NONE = {"holds": 0, "contradicted": 0, "undecided": 0}
 
 
 def strict(text: str) -> Any:
@@ -56,10 +63,25 @@ def test_list_counts_the_last_verdicts(counted: Cli) -> None:
     assert "* for one H200" in output
 
 
-def test_list_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["list", "--json"], ["--help"], ["bench", "--help"]], ids=str
+)
+def test_what_only_tells_imports_nothing_heavy(arguments: list[str]) -> None:
+    heavy = {
+        "torch",
+        "scipy",
+        "pandas",
+        "numpy",
+        "matplotlib",
+        "pyarrow",
+        "sklearn",
+        "joblib",
+        "jinja2",
+        "PIL",
+    }
     code = (
-        "import sys; from skiplab.cli import app; app(['list'], standalone_mode=False); "
-        "print([name for name in ('torch', 'scipy', 'pandas', 'numpy', 'matplotlib') if name in sys.modules])"
+        f"import sys; from skiplab.cli import app; app({arguments!r}, standalone_mode=False); "
+        f"print(sorted({heavy!r} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines()[-1] == "[]"
@@ -70,18 +92,22 @@ def test_check_json_has_its_exact_schema(counted: Cli) -> None:
     result = counted("check", "--json")
     assert result.exit_code == 0
     answer = strict(result.stdout)
-    assert list(answer) == ["claims", "counts"]
-    assert answer["counts"] == {"holds": 2, "contradicted": 1, "undecided": 0}
-    assert [list(row) for row in answer["claims"]] == [FIELDS] * 3
-    first, _, exact = answer["claims"]
+    assert list(answer) == ["claims", "counts", "amendments"]
+    assert answer["counts"] == {"paper": {"holds": 2, "contradicted": 0, "undecided": 0}, "ours": NONE}
+    assert [list(claim) for claim in answer["claims"]] == [FIELDS] * 2
+    first, exact = answer["claims"]
     assert (first["study"], first["claim"], first["verdict"]) == ("toy2000/figure-1", "positive", "holds")
-    assert (first["runs"], first["scale"], first["stale"], first["paper_value"]) == (6, "quick", False, None)
-    assert 0 < first["low"] < first["statistic"] < first["high"]
-    assert exact["p"] is None
+    assert (first["source"], first["scale"], first["stale"]) == ("figure 1", "quick", False)
+    headline, further = first["rows"]
+    assert list(headline) == ROW_FIELDS
+    assert (headline["headline"], further["headline"], further["verdict"]) == (True, False, "contradicted")
+    assert (headline["runs"], headline["worth"], headline["paper_value"]) == (6, 0.1, None)
+    assert 0 < headline["low"] < headline["statistic"] < headline["high"]
+    assert exact["p_adjusted"] is None
 
 
 def test_check_json_of_nothing(cli: Cli) -> None:
-    nothing = {"claims": [], "counts": {"holds": 0, "contradicted": 0, "undecided": 0}}
+    nothing = {"claims": [], "counts": {"paper": NONE, "ours": NONE}, "amendments": 0}
     assert strict(cli("check", "--json").stdout) == nothing
     assert cli("check").stdout == "Nothing has been run yet; try `skiplab run tour`.\n"
 
@@ -102,7 +128,7 @@ def test_check_marks_stale_results(counted: Cli) -> None:
         output = counted("check").stdout
     finally:
         Trial(draw.function, draw.name, 1)
-    assert [row["stale"] for row in rows] == [True] * 3
+    assert [row["stale"] for row in rows] == [True] * 2
     assert "stale: its trials have a newer version" in " ".join(output.split())
 
 
@@ -111,17 +137,26 @@ def test_check_is_readable_at_80_columns(counted: Cli) -> None:
     output = counted("check").stdout
     assert max(map(len, output.splitlines())) <= 80
     assert "toy2000/figure-1 at quick scale" in output
-    assert "all [runs]" in output
-    assert "✗ contradicted" in output
+    assert re.search(r"✓ +positive +[\d.]+ +\[[\d.]+, [\d.]+\] +1 of 1", output)
+    assert "✗" not in output  # a further condition has no verdict
     assert "…" not in output
-    assert output.splitlines()[-1] == "3 rows: 2 holds, 1 contradicted, 0 undecided"
+    assert output.splitlines()[-3:] == [
+        "2 claims of the papers': 2 holds, 0 contradicted, 0 undecided",
+        "0 claims of our own: 0 holds, 0 contradicted, 0 undecided",
+        "0 amended after results were seen; `skiplab show ID` lists them.",
+    ]
+    rows = counted("check", "--rows").stdout
+    assert max(map(len, rows.splitlines())) <= 80
+    assert "✓ holds  positive  figure 1" in rows
+    assert "all [runs]" in rows
+    assert "negated" in rows
 
 
 def test_check_all_keeps_runs_apart(counted: Cli) -> None:
     counted("run", "toy2000/figure-1", "--executor", "serial")
     counted("run", "toy2000/figure-1", "--executor", "serial", "--runs", "7")
-    assert len(strict(counted("check", "--json").stdout)["claims"]) == 3
-    assert len(strict(counted("check", "--json", "--all").stdout)["claims"]) == 6
+    assert len(strict(counted("check", "--json").stdout)["claims"]) == 2
+    assert len(strict(counted("check", "--json", "--all").stdout)["claims"]) == 4
     output = counted("check", "--all").stdout
     assert output.count("toy2000/figure-1 at quick scale") == 2
     assert output.count("with settings of its own") == 1

@@ -13,14 +13,23 @@ from pathlib import Path
 
 import pytest
 from counted_studies import COUNT, counts
+from counted_studies import Draw as DrawSettings
+from counted_studies import draw as draw_trial
 from rich.console import Console
 from typer.testing import Result
 
+from skiplab.benchmarks import products, scaling
+from skiplab.benchmarks.record import Record
+from skiplab.benchmarks.training import TrainingSize
 from skiplab.cli import progress
 from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
 from skiplab.cli.verdicts import interval, number, rows_table
+from skiplab.experiments.networks import Member, Training
+from skiplab.experiments.networks import call as networks_call
+from skiplab.linear_algebra.memory import in_words
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.verdict import Verdict
 
 Cli = Callable[..., Result]
@@ -30,7 +39,7 @@ def test_show_before_and_after_a_run(counted: Cli) -> None:
     before = counted("show", "toy2000/figure-1")
     assert before.exit_code == 0
     assert "Not run yet: skiplab run toy2000/figure-1" in before.stdout
-    assert "positive: Values are positive." in before.stdout
+    assert "positive (figure 1): Values are positive." in before.stdout
     counted("run", "toy2000/figure-1", "--executor", "serial")
     after = counted("show", "toy2000/figure-1").stdout
     assert "Counted trials [figure-1]" in after
@@ -101,7 +110,7 @@ def test_publish_and_what_is_shown_then(counted: Cli, tmp_path: Path) -> None:
     assert result.stdout.startswith("Published toy2000/figure-1 from 6 trial(s) into ")
     elsewhere = ("--store", str(tmp_path / "empty"))
     assert "published" in counted("list", *elsewhere).stdout
-    assert json.loads(counted("check", "--json", *elsewhere).stdout)["counts"]["holds"] == 2
+    assert json.loads(counted("check", "--json", *elsewhere).stdout)["counts"]["paper"]["holds"] == 2
     shown = counted("show", "toy2000/figure-1", *elsewhere).stdout
     assert "published with skiplab" in shown
     figure = tmp_path / "checkout/src/skiplab/published/toy2000/figure-1.webp"
@@ -120,7 +129,7 @@ def test_a_store_is_carried_over(counted: Cli, tmp_path: Path) -> None:
     unpack = ("store", "unpack", str(tmp_path / "pack"), *other)
     assert counted(*unpack).stdout == "7 folder(s) added, 0 known already.\n"
     assert counted(*unpack).stdout == "0 folder(s) added, 7 known already.\n"
-    assert json.loads(counted("check", "--json", *other).stdout)["counts"]["holds"] == 2
+    assert json.loads(counted("check", "--json", *other).stdout)["counts"]["paper"]["holds"] == 2
     (tmp_path / "pack.000").write_bytes(b"damaged, and longer than a digest of 32 bytes")
     damaged = counted(*unpack)
     assert damaged.exit_code == 1
@@ -178,16 +187,32 @@ def test_data_list_says_how_to_get_what_is_missing(cli: Cli, tmp_path: Path) -> 
     assert "  digits           here" in lines
 
 
-def test_bench_json(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_prints_and_writes_what_it_measured(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("skiplab.benchmarks.landscape.DEPTH", 1)
-    result = cli("bench", "landscape", "--json", "--rounds", "1")
+    size = products.ProductSize(networks=2, inputs=5, width=4, depth=3, samples=20)
+    monkeypatch.setattr(products, "CPU_SIZE", size)
+    monkeypatch.setattr("skiplab.benchmarks.ceilings.SIDES", {"cpu": 64})
+    monkeypatch.setattr("skiplab.benchmarks.ceilings.COPIED", {"cpu": 2**16})
+    middle = TrainingSize(networks=2, width=4, inputs=3, images=16, batch=4, depth=3)
+    monkeypatch.setattr(scaling, "CPU_SWEEP", scaling.Sweep(middle, {"depth": (2, 3, 4)}, steps=1))
+    result = cli("bench", "landscape", "products", "scaling", "--json", "--rounds", "2")
     assert result.exit_code == 0
-    ours, plain = json.loads(result.stdout)
-    assert list(ours) == ["benchmark", "what", "seconds", "ratio", "note"]
-    assert (ours["benchmark"], ours["ratio"]) == ("landscape", 1.0)
-    assert plain["ratio"] == pytest.approx(plain["seconds"] / ours["seconds"])
-    table = cli("bench", "landscape", "--rounds", "1").stdout
-    assert "times ours" in table
+    content = json.loads(result.stdout)
+    assert list(content) == ["facts", "ceilings", "timings", "scalings"]
+    ours, plain = content["timings"][:2]
+    assert (ours["benchmark"], ours["ratio"], ours["flops"]) == ("landscape", 1.0, None)
+    assert plain["ratio"] > 0
+    assert [each["precision"] for each in content["ceilings"]] == ["float32"]
+    shown = cli("bench", "products", "scaling", "--rounds", "2", "--out", str(tmp_path / "new"))
+    assert "products: 2 networks of 3 layers, 20 samples; time per product" in shown.stdout
+    assert "one network timed, × 2" in shown.stdout
+    assert "in float32" in shown.stdout
+    assert "depth: the device" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert Record.read(tmp_path / "new" / "bench.json").timings[0].benchmark == "products"
+    assert (tmp_path / "new" / "figure.svg").exists()
     wrong = cli("bench", "landscap")
     assert wrong.exit_code == 2
     assert "Did you mean landscape?" in wrong.stderr
@@ -233,6 +258,22 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
     assert capsys.readouterr().err == ""
 
 
+def test_memory_is_said_before_trials_run_if_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    networks = networks_call(Training(images=60), "digits", "residual", [Member(0, 1.0), Member(1, 1.0)])
+    assert networks.trial.memory is not None
+    size = in_words(networks.trial.memory(networks.settings, "cpu"))
+    for asked, lines in ((False, 0), (True, 1)):
+        with Bars(say_memory=asked) as bars:
+            bars.starting([networks], "cpu")
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == lines
+    assert said[0].startswith(f"Memory: at most about {size} of ")
+    assert said[0].endswith(" per trial on cpu (digits, residual, 2 networks).")
+    with Bars(say_memory=True) as bars:
+        bars.starting([draw_trial.of(DrawSettings(1))], "cpu")  # says nothing of its memory
+    assert capsys.readouterr().err == ""
+
+
 def test_a_new_stage_has_no_bars_of_the_last() -> None:
     bars = Bars()
     bars.stage(COUNT, 6, 0)
@@ -261,11 +302,11 @@ def test_no_number_of_a_verdict_is_ever_cut(width: int) -> None:
     )  # fmt: skip
     other = dataclasses.replace(row, kind="exact", claim="other")
     console = Console(file=io.StringIO(), width=width)
-    console.print(rows_table([row, other], width), highlight=False)
+    console.print(rows_table(judgements([row, other]), width), highlight=False)
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "a-claim-with-a-rather-long-name  correlation" in text
+    assert "✗ contradicted  a-claim-with-a-rather-long-name  correlation" in text
     assert "theorem 1, L = 10, a long" in text
-    for whole in ("✗ contradicted", "-1.234e-12", "[-1.5e-11, 8.63e-11]", "1.074e+09", "100", "exact"):
+    for whole in ("-1.234e-12", "[-1.5e-11, 8.63e-11]", "1.074e+09", "100", "exact"):
         assert whole in text
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= width

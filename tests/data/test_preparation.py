@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -180,3 +180,18 @@ def test_dtype_changes_no_value() -> None:
     assert double.inputs.dtype == torch.float64
     assert torch.equal(single.inputs.double(), double.inputs)
     assert single.labels.dtype == torch.int64
+
+
+def test_an_outline_has_the_shapes_of_the_tensors_and_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[dict[str, Any]] = [{}, {"images": 50, "components": 7}, {"flat": False}, {"side": 4}]
+    expected = [data.tensors("digits", **each) for each in options]
+    monkeypatch.setattr("skiplab.data.preparation.load", lambda *given: pytest.fail("a file was read"))
+    for each, real in zip(options, expected, strict=True):
+        found = data.outline("digits", **each)
+        assert (found.inputs.shape, found.inputs.dtype) == (real.inputs.shape, real.inputs.dtype)
+        assert (found.labels.shape, found.labels.dtype) == (real.labels.shape, real.labels.dtype)
+        assert found.classes == real.classes
+        assert found.inputs.device.type == "meta"
+    assert data.outline("cifar100-coarse").inputs.shape == (50_000, 3072)
+    with pytest.raises(Refused, match="data set 'digit' is unknown"):
+        data.outline("digit")

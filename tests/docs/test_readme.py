@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from skiplab.benchmarks import Ceiling, Timing
+from skiplab.benchmarks.record import Record
+from skiplab.benchmarks.scaling import summary
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -19,6 +24,46 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_numbers_in_the_readme_are_the_published_ones() -> None:
     assert run("tools/readme.py", "--check").returncode == 0, "run `python tools/readme.py`"
+
+
+def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    spec = importlib.util.spec_from_file_location("readme_tool", ROOT / "tools" / "readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    sizes = (1, 2, 4)
+    rows = [[float(size) for size in sizes]] * 2
+    versions = {"torch": "9", "jax": "8"}
+    ours = {"unit": "epoch", "seconds_per_unit": 0.04, "flops": 4e13, "flops_share": 0.1, "traffic": 8e11}
+    theirs = {"unit": "epoch", "seconds_per_unit": 1.2, "flops": 1e12, "flops_share": 0.0025, "traffic": 3e10}
+    Record(
+        {"device": "a chip", "seconds": 99.6, "finished": "2026-01-02T03", "versions": versions},
+        (Ceiling("tf32", 4e14, 4e12),),
+        (
+            Timing("training", "skiplab", 2.0, 1.0, "50 networks", "tf32", 3.0, **ours, traffic_share=0.2),  # type: ignore[arg-type]
+            Timing("training", "JAX", None, None, "skipped: none"),
+            Timing("training", "plain", 60.0, 30.0, "× 50", "tf32", 0.0, **theirs, traffic_share=0.01),  # type: ignore[arg-type]
+        ),
+        (summary("networks", sizes, rows, rows[0]),),
+    ).save(tmp_path)
+    (tmp_path / "bench.json").rename(tmp_path / "bench-chip.json")
+    monkeypatch.setattr(tool, "PUBLISHED", tmp_path)
+    text = tool.speed()
+    assert "on one a chip (torch 9, jax 8, 2026-01-02; 100 s in all)" in text
+    assert "(400 TFLOP/s in tf32, 4 TB/s)" in text
+    assert "| training: 50 networks | skiplab | epoch | 40 ms | 1.00 | 40 (10%) | 800 (20%) | 3 s |" in text
+    assert "|  | plain | epoch | 1.2 s | 30.00 | 1 (0%) | 30 (1%) | 0 ms |" in text
+    assert "JAX" not in text.replace("jax", "")
+    assert "- networks: the device is full from 1 networks on" in text
+    assert not (tmp_path / "bench-chip.webp").exists()
+    tool.draw_benchmarks()
+    assert (tmp_path / "bench-chip.webp").stat().st_size > 1000
+    # Without a published run the section is the sentence about the published trials alone.
+    monkeypatch.setattr(tool, "PUBLISHED", tmp_path / "none")
+    assert "\n" not in tool.speed()
 
 
 def test_the_errata_are_those_of_the_studies() -> None:

@@ -104,7 +104,11 @@ def test_derivatives_inside_the_mapping_are_left_to_torch() -> None:
     def gradient(x: Tensor, weight: Tensor) -> Tensor:
         return torch.func.grad(lambda w: torch.conv2d(F.pad(x, (1, 1)), w).square().sum())(weight)
 
+    def gradient_of_images(x: Tensor, weight: Tensor) -> Tensor:
+        return torch.func.grad(lambda x: torch.conv2d(F.pad(x, (1, 1)), weight).square().sum())(x)
+
     assert_both_ways_agree(gradient, (0, 0), x, weight)
+    assert_both_ways_agree(gradient_of_images, (0, 0), x, weight)
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -132,8 +132,79 @@ def test_comparisons_have_a_headline_at_best_gains_and_rows_at_each() -> None:
 
 def test_evidence_about_one_model() -> None:
     rows = rows_of(of_one(PLAIN, accuracies), two_models())
-    assert [len(row.samples) for row in rows] == [1, 1, 1]
-    np.testing.assert_allclose(rows[0].samples[0], [0.6, 0.6001], atol=1e-6)
+    assert [(row.condition, row.headline, row.paired) for row in rows] == [
+        ("digits, common gain 1", True, False),
+        ("digits, gain 0.3", False, False),
+    ]
+    np.testing.assert_allclose(rows[0].samples, [[0.6, 0.6001]], atol=1e-6)
+
+
+def test_quantities_other_than_accuracy_are_compared_at_a_common_gain() -> None:
+    rows = rows_of(compare(RESIDUAL, PLAIN, accuracies), two_models())
+    assert [(row.condition, row.headline) for row in rows] == [
+        ("digits, common gain 1", True),
+        ("digits, gain 0.3", False),
+        ("digits, best gains (0.3/1)", False),
+    ]
+    np.testing.assert_allclose(rows[0].samples, [[0.4, 0.4001], [0.6, 0.6001]], atol=1e-6)
+    own = rows_of(compare(RESIDUAL, PLAIN, accuracies, common=False), two_models())
+    assert (own[0].condition, own[0].headline) == ("digits, best gains (0.3/1)", True)
+
+
+def searched(plain: dict[float, float], residual: dict[float, float]) -> Results:
+    """Models with these mean accuracies on search seeds, and runs that decide at every gain."""
+    settings = dataclasses.replace(SETTINGS, gains=tuple(plain))
+    pairs = [("plain", plain), ("residual", residual)]
+    parts = [
+        made(name, seed, [value], gain)
+        for name, means in pairs
+        for gain, value in means.items()
+        for seed in (0, 1, 500)
+    ]
+    return Results(settings, parts)
+
+
+@pytest.mark.parametrize(
+    ("plain", "residual", "expected"),
+    [
+        # Glorot's where both learn (digits have ten classes: .15 and more), though another be better.
+        ({0.3: 0.9, 1.0: 0.16}, {0.3: 0.9, 1.0: 0.9}, 1.0),
+        # Otherwise where the worse of them learns best.
+        ({0.1: 0.2, 0.3: 0.5, 1.0: 0.14}, {0.1: 0.9, 0.3: 0.4, 1.0: 0.9}, 0.3),
+        ({0.1: 0.2, 0.3: 0.5}, {0.1: 0.9, 0.3: 0.1}, 0.1),
+    ],
+)
+def test_the_common_gain(plain: dict[float, float], residual: dict[float, float], expected: float) -> None:
+    assert WIDE.common_gain(searched(plain, residual), "digits", [PLAIN, RESIDUAL]) == expected
+
+
+def test_gains_within_a_point_are_tied_and_the_one_nearest_to_glorots_is_taken() -> None:
+    means = {0.1: 0.505, 0.3: 0.5, 1.414: 0.4951, 3.0: 0.48}
+    results = searched(means, means)
+    assert WIDE.best_gain(results, "digits", PLAIN) == 0.1
+    # .4951 is tied with .505, .48 is not; the logarithm of 1.414 is nearer to that of 1 than .3's.
+    assert WIDE.own_gain(results, "digits", PLAIN) == 1.414
+
+
+def test_runs_are_paired_by_the_seeds_that_all_models_share() -> None:
+    more = [made("plain", seed, [0.7], 1.0) for seed in (7, 3)]
+    rows = rows_of(compare(RESIDUAL, PLAIN), two_models().and_then(more))
+    assert all(row.paired for row in rows)
+    np.testing.assert_allclose(rows[0].samples, [[0.8, 0.8001], [0.6, 0.6001]], atol=1e-6)
+    left_out = rows_of(compare(RESIDUAL, PLAIN, accuracies, paired=False), two_models())
+    assert not any(row.paired for row in left_out)
+
+
+def test_networks_that_never_learn_are_counted_and_left_out_beside() -> None:
+    dead = [made("residual", seed, [0.14], 0.3) for seed in (7, 8)]
+    alive = [made("plain", seed, [0.6], 1.0) for seed in (7, 8)]
+    rows = rows_of(compare(RESIDUAL, PLAIN), two_models().and_then([*dead, *alive]))
+    every, learned = rows[:2]
+    assert every.headline
+    assert every.detail == "never learn: residual 2 of 4 (15 to 85 %); the mean is over all networks"
+    np.testing.assert_allclose(every.samples[0], [0.8, 0.8001, 0.14, 0.14], atol=1e-6)
+    assert (learned.condition, learned.headline) == ("digits, best gains (0.3/1), those that learn", False)
+    np.testing.assert_allclose(learned.samples, [[0.8, 0.8001], [0.6, 0.6001]], atol=1e-6)
 
 
 def test_the_strongest_and_the_weakest_rival_are_found_anew_in_every_condition() -> None:

@@ -18,6 +18,7 @@ from skiplab.reproduction.results import Results
 from skiplab.reproduction.store import published
 from skiplab.reproduction.trial import Bench
 from skiplab.studies.orhan2017 import figure_7
+from skiplab.training.memory import footprint
 
 TINY = Training(depth=4, width=8, images=60, epochs=2, batch_size=20)
 
@@ -101,6 +102,16 @@ def test_a_network_has_one_name_whatever_shares_its_trial() -> None:
     assert len(names) == 9
 
 
+def test_mixed_precision_is_another_trial_of_other_networks() -> None:
+    call = networks.call(Training(), "cifar10", "plain", [Member(1, 0.3)])
+    mixed = networks.call(Training(mixed=True), "cifar10", "plain", [Member(1, 0.3)])
+    assert call.key(str) != mixed.key(str)
+    assert networks.network_id(call.settings, 0) != networks.network_id(mixed.settings, 0)
+    # As it was in the tables published before there was mixed precision.
+    assert networks.network_id(call.settings, 0) == "4761879a71ca"
+    assert GainSettings(mixed=True).search.mixed
+
+
 def test_free_models_carry_no_bias_settings() -> None:
     call = networks.call(TINY, "digits", "plain", [Member(0, 1.0, 0.5, 0.1)])
     assert (call.settings.sigmas, call.settings.strengths) == ((), ())
@@ -155,3 +166,13 @@ def test_digits_keep_their_pixels() -> None:
     reduced = dataclasses.replace(TINY, components=10)
     assert building.components(Networks("digits", "plain", (0,), (1.0,), reduced)) is None
     assert building.components(Networks("cifar10", "plain", (0,), (1.0,), reduced)) == 10
+
+
+def test_memory_is_that_of_the_networks_that_a_trial_trains() -> None:
+    settings = settings_of("residual", count=3)
+    samples = building.samples_of("digits", 60, None, "cpu")
+    network = building.build(settings, samples, 0, 1.0)
+    assert train.memory is not None
+    assert train.memory(settings, "cpu") == footprint(network, samples, batch_size=20).total(3)
+    twice = train.memory(settings_of("residual", count=6), "cpu")
+    assert twice - 2 * train.memory(settings, "cpu") == -(samples.inputs.nbytes + samples.labels.nbytes)

@@ -69,6 +69,7 @@ def verdict(**changes: Any) -> Verdict:
         "unit": "points",
         "detail": "",
         "means": [54.31, 51.096],
+        "source": "figure 3",
     }
     return Verdict(**(row | changes))
 
@@ -98,7 +99,7 @@ def _study(name: str, item: str, title: str, claims: dict[str, str], **words: An
         settings={},
         stages=(),
         figure=lambda results: None,
-        claims=[Claim(each, text, lambda results: [], Greater()) for each, text in claims.items()],
+        claims=[Claim(each, text, lambda results: [], Greater(worth=1.0)) for each, text in claims.items()],
         cost={"smoke": 0.5, "quick": 42.0, "paper": 5400.0},
     )
 
@@ -236,6 +237,7 @@ VERDICTS = {
         ),
         verdict(
             claim="exact",
+            source="ours",
             kind="exact",
             unit="",
             condition="width 128",
@@ -251,6 +253,7 @@ VERDICTS = {
         ),
         verdict(
             claim="exact",
+            source="ours",
             kind="exact",
             unit="",
             condition="",

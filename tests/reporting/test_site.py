@@ -123,7 +123,9 @@ def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated)
         "fabricated/train",
         "This run has no numbers for this claim.",
         "quick-older",
-        "2 further rows",
+        "2 further conditions in numbers",
+        "How much conditions matter: 2 further ones, not judged",
+        "? undecided the paper, figure 3 p after Holm",
         "1.1 to 5.3 (98.8 %)",
         "−∞ to 0.0127",
         "Holds where the difference of means is above −1 points.",
@@ -198,12 +200,22 @@ def test_own_runs_beside_larger_published_ones_are_counted(fabricated: Fabricate
         assert (board["published"], board["smaller"]) == (1, count)
 
 
-def test_the_scoreboard_counts_headline_rows(built: Path, fabricated: Fabricated) -> None:
+def test_the_scoreboard_counts_claims_and_ours_apart(built: Path, fabricated: Fabricated) -> None:
     rows = [verdict for verdicts in fabricated.verdicts.values() for verdict in verdicts]
     scoreboard = pages.index(fabricated.catalogue.papers, fabricated.catalogue.studies, fabricated.runs)
-    for name in pages.VERDICTS:
-        expected = sum(row.verdict == name for row in rows if row.headline)
-        assert scoreboard["counts"][name] == expected > 0
+    # Written anew: a claim is contradicted by one headline row, holds by all, and is open otherwise.
+    claims: dict[tuple[str, str, bool], set[str]] = {}
+    for row in rows:
+        if row.headline:
+            claims.setdefault((row.study, row.claim, row.source == "ours"), set()).add(row.verdict)
+    for whose, ours in (("counts", False), ("ours", True)):
+        told = [found for (_, _, mine), found in claims.items() if mine == ours]
+        against = sum("contradicted" in found for found in told)
+        holding = sum(found == {"holds"} for found in told)
+        expected = {"holds": holding, "contradicted": against, "undecided": len(told) - holding - against}
+        assert scoreboard[whose] == expected
+        assert sum(expected.values()) > 0
+    assert scoreboard["amended"] == 1
     assert (scoreboard["run"], scoreboard["total"]) == (6, 8)
     with (built / "scoreboard.csv").open(encoding="utf-8", newline="") as file:
         board = list(csv.DictReader(file))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from counted_studies import CATALOGUE, COUNT, SHARING, STUDIES, WITH_DATA
 
 from skiplab.checks import Refused
+from skiplab.reproduction import Claim, Exact
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.study import Alias
 
@@ -39,3 +42,12 @@ def test_an_alias_is_the_study_that_it_names_under_its_own_id() -> None:
     found = Catalogue.of(CATALOGUE.papers, [COUNT, again])["toy2000/figure-S9"]
     assert (found.item, found.in_tour) == ("Figure S9", False)
     assert (found.claims, found.stages, found.title) == (COUNT.claims, COUNT.stages, COUNT.title)
+
+
+def test_an_alias_may_say_less_in_its_own_words(tmp_path: Path) -> None:
+    (tmp_path / "figure_s9.md").write_text("# Again\n\n## Caption\n\nA repeated figure.\n")
+    claim = Claim("its-own", "What its caption says.", lambda results: [], kind=Exact())
+    again = Alias("toy2000/figure-S9", COUNT.id, words=str(tmp_path / "figure_s9.py"), claims=(claim,))
+    found = Catalogue.of(CATALOGUE.papers, [COUNT, again])["toy2000/figure-S9"]
+    assert [(each.id, each.source) for each in found.claims] == [("its-own", "figure s9")]
+    assert (found.title, found.stages, found.figure) == ("Again", COUNT.stages, COUNT.figure)

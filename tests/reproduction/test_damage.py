@@ -280,11 +280,11 @@ def test_a_damaged_run_is_passed_over_and_the_others_are_shown(
         r"run\.json .*; the run is passed over, and `skiplab run toy2000/figure-2 --scale quick` mends it\.$"
     )
     with pytest.warns(DamageFound, match=said):
-        assert {row.verdict.study for row in scoreboard(CATALOGUE, store)} == {COUNT.id}
+        assert {entry.judged.study for entry in scoreboard(CATALOGUE, store)} == {COUNT.id}
     with pytest.warns(DamageFound, match=said):
         assert site.build(CATALOGUE, best_runs(store), tmp_path / "report").exists()
     run_study(SHARING, store, options=SERIAL)
-    assert {row.verdict.study for row in scoreboard(CATALOGUE, store)} == {COUNT.id, SHARING.id}
+    assert {entry.judged.study for entry in scoreboard(CATALOGUE, store)} == {COUNT.id, SHARING.id}
 
 
 def test_no_flipped_bit_changes_a_run(store: Store, marks: Path) -> None:

@@ -14,12 +14,16 @@ from statsmodels.stats.weightstats import ttost_ind
 from skiplab.checks import Refused
 from skiplab.randomness import numpy_generator
 from skiplab.reproduction.statistics import (
+    RankTest,
     StudentTest,
+    blocked_order,
     holm_levels,
     inverted,
     jonckheere,
     one_sample,
     opposing_p_values,
+    paired,
+    share_interval,
     superiority,
     two_sided,
     welch,
@@ -207,3 +211,50 @@ def test_a_known_estimate_sits_on_its_own_threshold() -> None:
     assert two_sided(*opposing_p_values(known, (2.0, INFINITE))) == 1.0
     assert two_sided(*opposing_p_values(known, (1.0, 3.0))) == 0.0
     assert inverted(known, (2.0, INFINITE), 0.05) == (2.0, 2.0)
+
+
+def test_pairs_agree_with_scipy() -> None:
+    first, second = samples(9, 9)
+    found = paired(first, second)
+    expected = stats.ttest_rel(first, second)
+    assert 2 * min(found.above(0.0), found.below(0.0)) == pytest.approx(expected.pvalue, rel=1e-12)
+    assert found.interval(0.1) == pytest.approx(tuple(expected.confidence_interval(0.9)), rel=1e-12)
+    with pytest.raises(Refused, match="Pairs need equal numbers of runs, but got 9 and 8"):
+        paired(first, second[:8])
+
+
+def test_an_order_within_seeds_has_kendalls_variance() -> None:
+    generator = numpy_generator("blocked order")
+    found = [blocked_order(generator.normal(size=(4, 6))) for _ in range(4000)]
+    estimates = np.array([each.estimate for each in found])
+    assert estimates.mean() == pytest.approx(0.5, abs=4 * estimates.std() / math.sqrt(len(found)))
+    assert found[0].error == pytest.approx(estimates.std(), rel=0.05)
+    # For two samples it is the sign test's normal approximation.
+    wins = blocked_order([np.zeros(10), np.array([1.0] * 8 + [-1.0] * 2)])
+    assert (wins.estimate, wins.error) == (0.8, pytest.approx(math.sqrt(0.25 / 10)))
+    assert blocked_order([np.zeros(10), np.zeros(10)]).estimate == 0.5
+
+
+def test_a_rank_is_uniform_under_the_null() -> None:
+    generator = numpy_generator("ranks")
+    hits = 0
+    for draws in generator.normal(size=(4000, 20)):
+        test = RankTest(draws[1:])
+        hits += two_sided(0.5, min(test.below(draws[0]), test.above(draws[0]))) <= 0.1
+    assert hits / 4000 == pytest.approx(0.1, abs=4 * math.sqrt(0.09 / 4000))
+    test = RankTest(np.arange(19.0))
+    assert (test.below(100.0), test.above(-1.0)) == (1 / 20, 1 / 20)
+    assert (test.above(100.0), test.below(-1.0)) == (1.0, 1.0)
+    assert test.interval(0.01) == (0.0, 18.0)
+
+
+def test_a_shares_interval_is_wilsons() -> None:
+    assert share_interval(12, 50) == pytest.approx((0.1430, 0.3741), abs=1e-4)
+    assert share_interval(0, 50)[0] == 0.0
+
+
+def test_an_effect_must_be_worth_having() -> None:
+    test = StudentTest(0.4, 0.1, INFINITE)
+    p_holds, p_refuted = opposing_p_values(test, (0.0, INFINITE), (1.0, INFINITE))
+    assert p_holds == pytest.approx(float(stats.norm.sf(4)))
+    assert p_refuted == pytest.approx(float(stats.norm.cdf(-6)))

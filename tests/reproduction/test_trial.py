@@ -11,7 +11,7 @@ import pytest
 from counted_studies import COUNT, SHARING, Draw, DrawFrom, draw, draw_from
 
 from skiplab.reproduction.results import Results
-from skiplab.reproduction.trial import Trial, changed_settings, plain, versions_at_hand
+from skiplab.reproduction.trial import Trial, changed_settings, largest, plain, versions_at_hand
 
 
 def no_data(name: str) -> str:
@@ -89,3 +89,14 @@ def test_settings_become_plain_data() -> None:
         "inner": {"depth": 4, "width": 5},
         "grid": {"x": [1, 2]},
     }
+
+
+def test_the_largest_of_some_calls_is_found_by_what_its_trial_says() -> None:
+    sized = Trial(
+        lambda settings, bench: None, "toy2000/sized", 1, lambda settings, device: 10 * settings.seed
+    )  # type: ignore[arg-type,return-value]
+    calls = [sized.of(Draw(seed), f"seed {seed}") for seed in (2, 5, 3)]
+    assert largest([draw.of(Draw(9)), *calls], "cpu") == (50, calls[1])
+    assert largest([draw.of(Draw(9))], "cpu") is None
+    plain_call = draw.of(Draw(5))
+    assert plain_call.trial.memory is None

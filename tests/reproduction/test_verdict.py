@@ -43,6 +43,7 @@ def verdict(kind: Kind, samples: Sequence[Any], paper: float | None = None) -> V
     return found
 
 
+SEEN = Greater(worth=0.5)
 LOW, HIGH = np.arange(8.0), np.arange(8.0) + 20
 MIDDLE = np.arange(8.0) + 10
 NOISE = [-2.0, -1.0, -0.5, 0.5, 1.0, 2.0]
@@ -61,10 +62,15 @@ def random_rows(generator: np.random.Generator) -> list[tuple[Kind, list[Any], f
             case _:
                 return generator.normal(shift, 1.0, size)
 
-    margin = float(generator.choice([0.0, 0.5, 1.0, -1.0]))
+    seen = Greater(worth=float(generator.choice([0.25, 1.0])))
+    demanded = Greater(margin=float(generator.choice([0.5, 1.0, -1.0])))
+    pair = (sample(), sample())
+    shared = min(map(len, pair))
     rows: list[tuple[Kind, list[Any], float | None]] = [
-        (Greater(margin), [sample(), sample()], None),
-        (Greater(margin), [sample()], None),
+        (demanded, [sample(), sample()], None),
+        (demanded, [sample()], None),
+        (seen, list(pair), None),
+        (seen, [pair[0][:shared] - pair[1][:shared]], None),
         (Ordered(), [sample() for _ in range(int(generator.integers(2, 5)))], None),
         (Equivalent(float(generator.choice([0.5, 1.0, 3.0]))), [sample(), sample()], None),
         (Equivalent(1.0), [sample()], None),
@@ -91,6 +97,11 @@ def region(kind: Kind, paper: float | None) -> tuple[float, float, bool]:
     return paper - kind.tolerance * abs(paper), paper + kind.tolerance * abs(paper), True
 
 
+def refuted_below(kind: Kind, low: float) -> float:
+    """Below what an interval contradicts, written anew: the region's end, or the effect worth having above it."""
+    return low + kind.worth if isinstance(kind, Greater | Ordered) else low
+
+
 @pytest.mark.usefixtures("no_collection")
 def test_holm_and_the_interval_never_disagree() -> None:
     generator = numpy_generator("agreement")
@@ -104,12 +115,11 @@ def test_holm_and_the_interval_never_disagree() -> None:
             least = -math.inf if row.low is None else row.low
             most = math.inf if row.high is None else row.high
             inside = low <= least and most <= high if closed else low < least and most < high
-            outside = most < low or least > high
-            by_interval = "holds" if inside else "contradicted" if outside else "undecided"
+            outside = most < refuted_below(kind, low) or least > high
+            by_interval = "contradicted" if outside else "holds" if inside else "undecided"
             assert row.statistic is not None
-            estimate_inside = low < row.statistic < high or (closed and row.statistic in (low, high))
-            by_test = ("holds" if estimate_inside else "contradicted") if rejected else "undecided"
-            assert row.verdict == by_interval == by_test, (number, kind, row)
+            assert row.verdict == by_interval, (number, kind, row)
+            assert (row.verdict != "undecided") == rejected, (number, kind, row)
             assert row.p is not None
             assert row.level is not None
             assert (row.p <= row.level) == rejected
@@ -119,46 +129,78 @@ def test_holm_and_the_interval_never_disagree() -> None:
     assert min(seen.values()) >= 20  # all three verdicts were put to the test
 
 
-def test_holm_runs_over_the_study_and_leaves_out_what_has_no_test() -> None:
+def test_holm_runs_over_the_claims_and_leaves_out_what_has_no_test() -> None:
     sample = [0.1, 1.0, 1.2, 0.4, 2.0, 0.9]
-    alone = verdict(Greater(), [sample])
+    alone = verdict(SEEN, [sample])
     untested: Rows = [
         (Exact(), [[0.0]], None),
-        (Value(0.1, "range"), [LOW], 3.0),
-        (Greater(), [[1.0, 2.0, 3.0, 4.0]], None),
+        (SEEN, [[1.0, 2.0, 3.0, 4.0]], None),
         (Ordered(), [LOW, [NAN] * 8], None),
     ]
-    beside = verdicts([*untested, (Greater(), [sample], None)])
-    assert [(row.p, row.p_adjusted, row.level) for row in beside[:4]] == [(None, None, None)] * 4
-    assert beside[4].p == beside[4].p_adjusted == alone.p
-    assert beside[4].level == 0.05
-    three = verdicts([(Greater(), [sample], None), (Greater(), [NOISE], None), (Greater(), [HIGH], None)])
+    beside = verdicts([*untested, (SEEN, [sample], None)])
+    assert [(row.p, row.p_adjusted, row.level) for row in beside[:3]] == [(None, None, None)] * 3
+    assert beside[3].p == beside[3].p_adjusted == alone.p
+    assert beside[3].level == 0.05
+    three = verdicts([(SEEN, [sample], None), (SEEN, [NOISE], None), (SEEN, [HIGH], None)])
     assert [row.level for row in three] == pytest.approx([0.05 / 2, 0.05, 0.05 / 3])
     assert three[0].p_adjusted == pytest.approx(2 * alone.p)
+    assert three[0].p == alone.p
     assert three[0].low is not None
     assert alone.low is not None
     assert three[0].low < alone.low  # a stricter level, a wider interval
-    strict = verdicts([(Greater(), [sample], None)], alpha=0.001)[0]
+    strict = verdicts([(SEEN, [sample], None)], alpha=0.001)[0]
     assert (alone.verdict, strict.verdict) == ("holds", "undecided")
 
 
-def test_further_rows_are_a_family_of_their_own() -> None:
+def judged_claims(*claims: Claim) -> list[Verdict]:
+    return judge(dataclasses.replace(study_of([]), claims=claims), Results(None), "quick")
+
+
+def claimed(name: str, *samples: Any, source: str = "caption", headline: bool = True) -> Claim:
+    """A claim with one row per sample."""
+    rows = [Evidence(f"{name} {k}", [sample], headline=headline) for k, sample in enumerate(samples)]
+    return Claim(name, "text", lambda results: rows, SEEN, source=source)
+
+
+def test_the_rows_of_a_claim_are_tested_at_the_claims_level() -> None:
     sample = [0.1, 1.0, 1.2, 0.4, 2.0, 0.9]
+    own = verdict(SEEN, [sample])
+    many = judged_claims(claimed("rise", *[sample] * 20))
+    # A conjunction of twenty rows is one claim: each row is tested as if it were alone.
+    assert [(row.level, row.p, row.p_adjusted, row.verdict) for row in many] == [
+        (0.05, own.p, own.p, "holds")
+    ] * 20
+    mixed = judged_claims(claimed("rise", HIGH, sample, NOISE), claimed("other", HIGH))
+    assert [row.verdict for row in mixed] == ["holds", "holds", "undecided", "holds"]
+    # For the claim speaks its weakest row, so the claim fails and is tested last, at the whole of alpha.
+    assert [row.level for row in mixed] == pytest.approx([0.05, 0.05, 0.05, 0.025])
+    weakest = verdict(SEEN, [NOISE]).p
+    assert [row.p_adjusted for row in mixed[:3]] == pytest.approx([weakest] * 3)
+    # Against it speaks the one row that contradicts, whatever the others say.
+    against = judged_claims(claimed("rise", HIGH, -HIGH), claimed("other", NOISE))
+    assert [row.verdict for row in against] == ["holds", "contradicted", "undecided"]
+    assert against[1].level == 0.025
 
-    def judged(further: Sequence[Any]) -> dict[str, Verdict]:
-        rows = [
-            Evidence("claimed", [sample]),
-            *(Evidence(f"{k}", [each], headline=False) for k, each in further),
-        ]
-        claim = Claim("claim", "text", lambda results: rows, Greater())
-        study = dataclasses.replace(study_of([]), claims=[claim])
-        return {row.condition: row for row in judge(study, Results(None), "quick")}
 
-    alone = judged([])
-    beside = judged(list(enumerate([NOISE, HIGH, sample, NOISE])))
-    assert beside["claimed"] == alone["claimed"]  # whatever else is looked at
-    assert [beside[f"{k}"].level for k in range(4)] == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
-    assert beside["2"].p_adjusted == pytest.approx(3 * alone["claimed"].p)
+def test_ours_are_a_family_of_their_own() -> None:
+    sample = [0.1, 1.0, 1.2, 0.4, 2.0, 0.9]
+    alone = judged_claims(claimed("paper", sample))
+    beside = judged_claims(
+        claimed("paper", sample), *(claimed(f"{k}", NOISE, source="ours") for k in range(9))
+    )
+    assert beside[0] == alone[0]
+    assert [row.ours for row in beside] == [False] + [True] * 9
+
+
+def test_further_rows_are_shown_at_alpha_and_change_nothing() -> None:
+    sample = [0.1, 1.0, 1.2, 0.4, 2.0, 0.9]
+    alone = judged_claims(claimed("claim", sample), claimed("other", HIGH))
+    beside = judged_claims(
+        claimed("claim", sample), claimed("other", HIGH), claimed("shown", NOISE, sample, headline=False)
+    )
+    assert beside[:2] == alone
+    assert [(row.level, row.p_adjusted) for row in beside[2:]] == [(0.05, None)] * 2
+    assert beside[3].p == alone[0].p
 
 
 def test_false_verdicts_are_rarer_than_alpha() -> None:
@@ -168,13 +210,24 @@ def test_false_verdicts_are_rarer_than_alpha() -> None:
     for _ in range(studies):
         data = generator.normal(size=(7, 6))
         rows: Rows = [
-            (Greater(), [data[0], data[1]], None),
-            (Greater(), [data[2] - data[3]], None),
+            (Greater(margin=1.0), [data[0], data[1] + 1], None),
+            (SEEN, [data[2] - data[3]], None),
             (Ordered(), [data[4], data[5], data[6]], None),
         ]
-        # Every null is true, so any decided row is an error.
-        wrong += any(row.verdict != "undecided" for row in verdicts(rows))
+        # Every mean lies on the edge of what its claim says, so any row that holds is an error.
+        wrong += any(row.verdict == "holds" for row in verdicts(rows))
     assert 0.01 < wrong / studies <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
+
+
+def test_false_contradictions_are_rarer_than_alpha() -> None:
+    generator = numpy_generator("false contradictions")
+    studies = 300
+    # Every effect is as large as what is worth having, so any contradicted row is an error.
+    wrong = sum(
+        any(row.verdict == "contradicted" for row in verdicts([(SEEN, [sample], None) for sample in data]))
+        for data in generator.normal(SEEN.worth, 1.0, size=(studies, 3, 6))
+    )
+    assert 0.005 < wrong / studies <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
 
 
 def test_a_row_carries_what_the_scoreboard_shows() -> None:
@@ -200,7 +253,7 @@ def test_further_rows_and_details_of_the_evidence_are_kept() -> None:
 
 def test_verdicts_pass_through_strict_json() -> None:
     rows: Rows = [
-        (Greater(), [HIGH, LOW], None),
+        (SEEN, [HIGH, LOW], None),
         (Exact(), [[NAN]], None),
         (Ordered(), [LOW, [NAN] * 5], None),
         (Value(), [np.float32([1, 2, 3, 4, 5])], 3.0),
@@ -221,22 +274,43 @@ def test_a_claim_takes_from_its_study_what_it_leaves_open() -> None:
     def claim(name: str, *more: Any, **fields: Any) -> Claim:
         return Claim(name, "text", lambda *_: [Evidence("all", [LOW, LOW])], *more, **fields)
 
-    claims = [claim("open"), claim("own", Greater(1.0), "", "ours"), claim("unit", unit="%")]
+    claims = [claim("open"), claim("own", SEEN, "", "ours"), claim("unit", unit="%")]
     study = dataclasses.replace(
-        study_of([]), claims=claims, kind=Equivalent(9.0), unit="steps", source="caption"
+        study_of([]), claims=claims, kind=Equivalent(9.0), unit="steps", source="section 3.1"
     )
     assert [(each.kind, each.unit, each.source) for each in study.claims] == [
-        (Equivalent(9.0), "steps", "caption"),
-        (Greater(1.0), "", "ours"),
-        (Equivalent(9.0), "%", "caption"),
+        (Equivalent(9.0), "steps", "section 3.1"),
+        (SEEN, "", "ours"),
+        (Equivalent(9.0), "%", "section 3.1"),
     ]
     found = judge(study, Results(None), "quick")
-    assert [(row.kind, row.unit) for row in found] == [
-        ("equivalent", "steps"),
-        ("greater", ""),
-        ("equivalent", "%"),
+    assert [(row.kind, row.unit, row.source) for row in found] == [
+        ("equivalent", "steps", "section 3.1"),
+        ("greater", "", "ours"),
+        ("equivalent", "%", "section 3.1"),
     ]
-    plain = dataclasses.replace(study_of([]), claims=[claim("open")]).claims[0]
-    assert (plain.kind, plain.unit, plain.source) == (Greater(), "", "paper")
-    with pytest.raises(Refused, match=r"Source of claim 'odd' 'our' is unknown.*Did you mean ours"):
-        dataclasses.replace(study_of([]), claims=[claim("odd", source="our")])
+
+
+@pytest.mark.parametrize(
+    ("id", "item", "source"),
+    [
+        ("paper/figure-7", "", "figure 7"),
+        ("paper/table-2", "", "table 2"),
+        ("paper/proposition-a1", "", "proposition a1"),
+        ("mine/my-block", "", "ours"),  # no place in a paper: a study that speaks for itself
+        ("paper/theorems", "Theorems 1 to 3", "theorems 1 to 3"),
+    ],
+)
+def test_a_study_quotes_its_own_item(id: str, item: str, source: str) -> None:
+    claim = Claim("claim", "text", lambda *_: [], SEEN)
+    study = Study(id, __file__, {}, [], lambda *_: None, [claim], {}, item=item)
+    assert study.claims[0].source == source
+
+
+def test_a_claim_without_kind_or_with_an_odd_source_is_refused() -> None:
+    with pytest.raises(Refused, match="claim 'open' has no kind; name one, or one for the whole study"):
+        judged_claims(Claim("open", "text", lambda *_: []))
+    with pytest.raises(
+        Refused, match="claim 'odd' has source 'paper'; write 'ours' or a place that starts with"
+    ):
+        judged_claims(claimed("odd", source="paper"))

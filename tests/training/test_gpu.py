@@ -14,9 +14,11 @@ import torch
 import torch.nn.functional as F
 
 from skiplab.architectures import ARCHITECTURES, examples
+from skiplab.architectures.fully_connected import HyperResidualNet
+from skiplab.architectures.initialisers import Glorot
 from skiplab.architectures.thin import ThinNet
 from skiplab.checks import TimeIsUp
-from skiplab.data import TensorSet
+from skiplab.data import TensorSet, tensors
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.randomness import torch_generator
@@ -248,3 +250,70 @@ def test_measuring_leaves_the_generators_of_all_devices_alone(device: torch.devi
     torch.rand(1, device=device)
     assert torch.equal(first, subject.outputs(x))
     assert bool((first[0, 0] != first[0]).any())  # dropout was on
+
+
+# Fused passes ------------------------------------------------------------------------------------------------
+
+
+def fully_connected(size: int) -> Ensemble:
+    nets = [
+        HyperResidualNet(64, 32, 6, 10, generator=torch_generator(seed), init=Glorot(gain=0.5))
+        for seed in range(size)
+    ]
+    return Ensemble.of(nets, device=CUDA)
+
+
+def digits() -> TensorSet:
+    return tensors("digits", "train", device="cuda")
+
+
+def test_fused_steps_equal_portable_ones_as_graphs() -> None:
+    data, found = digits(), []
+    for fused in (True, False):
+        ensemble = fully_connected(5)
+        penalty = bias_targets(ensemble, 0.01, 0.3, range(5))
+        plan = Plan(2, 100, tuple(range(5)), rate=1e-3, penalties=[penalty], fused=fused)
+        history = train(ensemble, data, plan)
+        found.append((ensemble.rows, history.loss))
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=1e-2, atol=1e-4)
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=1e-4, atol=1e-4)
+
+
+def test_mixed_precision_compiles_nothing_by_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise AssertionError("torch.compile was called")
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    monkeypatch.setattr("skiplab.training.loop.COMPILE_FROM", 0)
+    train(fully_connected(5), digits(), Plan(1, 100, tuple(range(5)), mixed=True))
+
+
+@pytest.mark.parametrize("optimiser", [Adam(), SGD(momentum=0.9)], ids=str)
+def test_a_resumed_fused_run_is_the_uninterrupted_one_bit_for_bit(
+    optimiser: Optimiser, tmp_path: Path
+) -> None:
+    def one(**options: Any) -> tuple[Ensemble, History]:
+        ensemble = fully_connected(5)
+        plan = Plan(3, 100, tuple(range(5)), rate=1e-3, optimiser=optimiser, mixed=True)
+        return ensemble, train(ensemble, digits(), plan, **options)
+
+    whole, expected = one()
+    for _ in range(2):
+        with pytest.raises(TimeIsUp):
+            one(checkpoints=Checkpoints(tmp_path), deadline=0.0)
+    resumed, history = one(checkpoints=Checkpoints(tmp_path))
+    assert torch.equal(resumed.rows, whole.rows)
+    assert torch.equal(history.loss, expected.loss)
+
+
+def test_bfloat16_learns_as_float32_does() -> None:
+    seeds, data = tuple(range(60)), digits()
+    accuracy = []
+    for mixed in (True, False):
+        plan = Plan(8, 100, seeds, rate=1e-3, mixed=mixed)
+        accuracy.append(train(fully_connected(60), data, plan).accuracy)
+    assert float(accuracy[1][-1].mean()) > 0.9
+    # Two one-sided tests at 5 %, paired by seed, in every epoch: a margin of .3 per cent.
+    differences = accuracy[0] - accuracy[1]
+    error = differences.std(1) / len(seeds) ** 0.5
+    assert bool((differences.mean(1).abs() + 1.671 * error < 0.003).all())

@@ -65,7 +65,7 @@ def checkpointed(module: nn.Module, x: Tensor) -> Tensor:
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     names = (*parameters, *buffers)
     # What is computed again must be computed as it was, in mixed precision too.
-    device = x.device.type
+    device = "cpu" if x.is_meta else x.device.type  # autocast knows no "meta", where nothing is computed
     mixed, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
 
     def function(x: Tensor, *state: Tensor) -> tuple[Tensor, ...]:

@@ -15,7 +15,9 @@ from torch import nn
 
 from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, ImageSizes, conv3x3
 from skiplab.architectures.initialisers import HMWI, KWI, Initialiser
+from skiplab.architectures.rectified import rectified_convolution
 from skiplab.shapes import Images
+from skiplab.torch_private import has_hooks
 
 KWI_INIT, HMWI_INIT = KWI(), HMWI()
 
@@ -28,7 +30,7 @@ class SimplifiedPlainBlock(nn.Module):
         self.conv = conv3x3(channels, filters, stride, bias=True, dtype=dtype)
 
     def forward(self, x: Images) -> Images:
-        return torch.relu(self.conv(x))
+        return rectified_convolution(x, self.conv)
 
 
 class SimplifiedResidualBlock(SimplifiedPlainBlock):
@@ -39,11 +41,21 @@ class SimplifiedResidualBlock(SimplifiedPlainBlock):
         self.shortcut = IdentityShortcut(channels, filters, stride)
 
     def forward(self, x: Images) -> Images:
-        return torch.relu(self.shortcut(x) + self.conv(x))
+        return rectified_convolution(x, self.conv, self.shortcut)
 
 
-def _stem(channels: int, filters: int, *, dtype: torch.dtype) -> nn.Module:
-    return nn.Sequential(conv3x3(channels, filters, 1, bias=True, dtype=dtype), nn.ReLU())
+class SimplifiedStem(nn.Sequential):
+    """A 3 × 3 convolution with bias, then the ReLU."""
+
+    def __init__(self, channels: int, filters: int, *, dtype: torch.dtype) -> None:
+        super().__init__(conv3x3(channels, filters, 1, bias=True, dtype=dtype), nn.ReLU())
+
+    def forward(self, x: Images) -> Images:
+        conv, relu = self
+        if has_hooks(relu):
+            return relu(conv(x))
+        assert isinstance(conv, nn.Conv2d)
+        return rectified_convolution(x, conv)
 
 
 class SimplifiedPlnNet(GroupedNet):
@@ -58,7 +70,7 @@ class SimplifiedPlnNet(GroupedNet):
         dtype: torch.dtype = torch.float32,
         **layout: Unpack[ImageSizes],
     ) -> None:
-        stem, block = partial(_stem, dtype=dtype), partial(SimplifiedPlainBlock, dtype=dtype)
+        stem, block = partial(SimplifiedStem, dtype=dtype), partial(SimplifiedPlainBlock, dtype=dtype)
         super().__init__(stem, block, blocks, generator=generator, init=init, dtype=dtype, **layout)
 
 
@@ -77,5 +89,5 @@ class SimplifiedResNet(GroupedNet):
         dtype: torch.dtype = torch.float32,
         **layout: Unpack[ImageSizes],
     ) -> None:
-        stem, block = partial(_stem, dtype=dtype), partial(SimplifiedResidualBlock, dtype=dtype)
+        stem, block = partial(SimplifiedStem, dtype=dtype), partial(SimplifiedResidualBlock, dtype=dtype)
         super().__init__(stem, block, blocks, generator=generator, init=init, dtype=dtype, **layout)

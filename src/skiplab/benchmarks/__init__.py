@@ -1,31 +1,69 @@
-"""Benchmarks: ours and others, interleaved in one run, reported as ratios."""
+"""Benchmarks: ours and others, interleaved in one run, as ratios and as shares of what the device reaches."""
 
 from __future__ import annotations
 
-from skiplab.benchmarks.convolutions import convolution_cases
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skiplab.benchmarks.ceilings import Ceiling, fresh_start, measure_ceiling
+from skiplab.benchmarks.convolutions import convolution_cases, many_convolution_cases
 from skiplab.benchmarks.harness import Case, Timing, interleave
 from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
-from skiplab.benchmarks.training import training_cases
+from skiplab.benchmarks.products import product_cases
+from skiplab.benchmarks.training import many_training_cases, training_cases
 from skiplab.checks import one_of
 
-BENCHMARKS = {
-    "training": training_cases,
-    "convolutions": convolution_cases,
-    "landscape": landscape_cases,
-    "hessian": hessian_cases,
+__all__ = ["BENCHMARKS", "Case", "Ceiling", "Suite", "Timing", "interleave", "measure"]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The cases of a benchmark at one size, and the most rounds that keep it within minutes."""
+
+    name: str
+    cases: Callable[[str], list[Case]]
+    most_rounds: int = 100
+
+
+BENCHMARKS: dict[str, tuple[Suite, ...]] = {
+    "training": (Suite("training", training_cases), Suite("training, many", many_training_cases, 3)),
+    "convolutions": (
+        Suite("convolutions", convolution_cases),
+        Suite("convolutions, many", many_convolution_cases, 3),
+    ),
+    "landscape": (Suite("landscape", landscape_cases),),
+    "products": (Suite("products", product_cases),),
+    "hessian": (
+        Suite("hessian", hessian_cases),
+        Suite("hessian, large", large_hessian_cases, 2),
+        Suite("hessian, loader", loader_hessian_cases, 2),
+    ),
 }
-# Further sizes of a benchmark, with the most rounds that keep them within minutes.
-LARGER = {
-    "hessian": (("hessian, large", large_hessian_cases, 2), ("hessian, loader", loader_hessian_cases, 2)),
-}
-
-__all__ = ["BENCHMARKS", "Case", "Timing", "interleave", "measure"]
 
 
-def measure(name: str, *, rounds: int = 5, device: str = "cpu") -> list[Timing]:
-    """Run one benchmark by name, at each of its sizes; the first case of each is ours and the ratios are to it."""
-    timings = interleave(name, BENCHMARKS[one_of("benchmark", name, BENCHMARKS)](device), rounds)
-    for larger, cases, most in LARGER.get(name, ()):
-        timings += interleave(larger, cases(device), min(rounds, most))
+def measure(
+    name: str, *, rounds: int = 5, device: str = "cpu", ceilings: dict[str, Ceiling] | None = None
+) -> list[Timing]:
+    """Run one benchmark by name, at each of its sizes, in the arithmetic of trials; ratios are to the first case.
+
+    ``ceilings`` holds what the device was seen to reach so far, by precision, and gains what is missing.
+    """
+    from skiplab.reproduction.arithmetic import steady_arithmetic
+
+    known = {} if ceilings is None else ceilings
+    suites = BENCHMARKS[one_of("benchmark", name, BENCHMARKS)]
+    timings = []
+    with steady_arithmetic(device):
+        for suite in suites:
+            fresh_start(device)
+            timings += _timed(suite, rounds, device, known)
     return timings
+
+
+def _timed(suite: Suite, rounds: int, device: str, ceilings: dict[str, Ceiling]) -> list[Timing]:
+    # In a function of its own, so that the networks of one suite are gone before those of the next are made.
+    cases = suite.cases(device)
+    for precision in sorted({case.precision for case in cases if case.work and case.run} - set(ceilings)):
+        ceilings[precision] = measure_ceiling(device, precision)
+    return interleave(suite.name, cases, min(rounds, suite.most_rounds), ceilings) if cases else []

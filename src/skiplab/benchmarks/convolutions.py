@@ -4,94 +4,129 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from skiplab.benchmarks.ceilings import study_precision, wait_for
 from skiplab.benchmarks.harness import Case
 
 if TYPE_CHECKING:
+    from skiplab.architectures.simplified import SimplifiedResNet
     from skiplab.ensembles import Ensemble
+
+EPOCH = 50_000  # images, of which some steps see a part
 
 
 @dataclass(frozen=True)
 class ConvolutionSize:
-    """Networks of 4·blocks + 2 layers; ``steps`` are timed together."""
+    """The residual networks of yu2019 with 3·blocks + 2 layers; ``steps`` are timed together."""
 
     networks: int
     blocks: int
     batch: int
     steps: int
 
+    def network(self, seed: int) -> SimplifiedResNet:
+        """One of the networks."""
+        from skiplab.architectures.simplified import SimplifiedResNet
+        from skiplab.randomness import torch_generator
 
-CPU_SIZE = ConvolutionSize(networks=4, blocks=3, batch=32, steps=2)
-GPU_SIZE = ConvolutionSize(networks=10, blocks=12, batch=128, steps=20)
+        return SimplifiedResNet(self.blocks, generator=torch_generator(seed))
+
+
+CPU_SIZE = ConvolutionSize(networks=4, blocks=2, batch=32, steps=2)
+GPU_SIZE = ConvolutionSize(networks=10, blocks=6, batch=128, steps=20)
+MANY = 26  # networks, as a trial of yu2019's depth 20 may have
 
 
 def convolution_cases(device: str, size: ConvolutionSize | None = None) -> list[Case]:
-    """Some steps of the thin ReLU networks of balduzzi2017 on noise; on a CPU members are best taken in turn."""
-    import torch
-    import torch.nn.functional as F
-
-    from skiplab.architectures.thin import ThinNet
-    from skiplab.data import TensorSet
-    from skiplab.ensembles import Ensemble
-    from skiplab.randomness import torch_generator
-    from skiplab.training.optimisers import Adam
-    from skiplab.training.step import Step
-
+    """Some steps on noise, by the way that is chosen first: on a CPU members are best taken in turn."""
     gpu = device.startswith("cuda")
     size = size or (GPU_SIZE if gpu else CPU_SIZE)
-    draw = torch_generator("benchmark", "convolutions")
-    images = torch.randn(size.batch, 3, 32, 32, generator=draw).to(device)
-    labels = torch.randint(10, (size.batch,), generator=draw).to(device)
-    data = TensorSet(inputs=images, labels=labels, classes=10, name="noise", fingerprint="noise")
-    note = f"{size.networks} networks of {4 * size.blocks + 2} layers, {size.steps} step(s) of {size.batch} images"
+    ours = _ours(size, device)
+    vmapped = _stacked(size, device, "batched")
+    # What torch does by itself, whatever is asked for.
+    vmapped._wide = lambda **options: contextlib.nullcontext()  # type: ignore[method-assign]
+    note = "without our rules for images"
+    return [
+        *ours,
+        replace(ours[0], what="torch.vmap", run=_steps(size, vmapped, device), note=note),
+        *(_plain(size, device, ours[0], mixed=mixed) for mixed in ((False, True) if gpu else (False,))),
+    ]
 
-    def network(seed: int) -> ThinNet:
-        return ThinNet(size.blocks, generator=torch_generator(seed))
 
-    def stacked(backend: str) -> Ensemble:
-        return Ensemble.of([network(s) for s in range(size.networks)], backend=backend, device=device).train()
+def many_convolution_cases(device: str) -> list[Case]:
+    """The same with more networks, where a GPU is."""
+    return _ours(replace(GPU_SIZE, networks=MANY), device) if device.startswith("cuda") else []
 
-    def wait() -> None:
-        if gpu:
-            torch.cuda.synchronize()
 
-    def steps(ensemble: Ensemble, *, mixed: bool = False) -> Callable[[], None]:
-        step = Step(ensemble, data, Adam(), F.cross_entropy, (), None, mixed)
-        step.rate.fill_(1e-3)
-        indices = torch.arange(size.batch, device=device).expand(size.networks, -1)
+def _ours(size: ConvolutionSize, device: str) -> list[Case]:
+    from skiplab.benchmarks.counting import training_work
+    from skiplab.benchmarks.steps import noise
 
-        def run() -> None:
-            for _ in range(size.steps):
-                step(indices)
-            wait()
-
-        return run
-
-    def one_by_one() -> Callable[[], None]:
-        networks = [network(seed).to(device) for seed in range(size.networks)]
-        optimisers = [torch.optim.Adam(each.parameters(), lr=1e-3) for each in networks]
-
-        def run() -> None:
-            for each, optimiser in zip(networks, optimisers, strict=True):
-                for _ in range(size.steps):
-                    optimiser.zero_grad()
-                    F.cross_entropy(each(images), labels).backward()
-                    optimiser.step()
-            wait()
-
-        return run
-
-    vmapped = stacked("batched")
-    vmapped._wide = contextlib.nullcontext  # type: ignore[method-assign] # what torch does by itself
+    data = noise(size.batch, 3, 32, 32, device="cpu")
+    work = training_work(
+        size.network(0),
+        data.inputs,
+        data.labels,
+        steps=size.steps,
+        networks=size.networks,
+        unit="network-epoch",
+        units=size.networks * size.steps * size.batch / EPOCH,
+    )
+    layers = 3 * size.blocks + 2
+    note = f"{size.networks} networks of {layers} layers, {size.steps} step(s) of {size.batch} images"
+    blank = Case("", None, note, study_precision(device), work=work)
     wide = [
-        Case("skiplab, wide", steps(stacked("batched")), note),
-        Case("skiplab, wide, bfloat16", steps(stacked("batched"), mixed=True), "mixed precision"),
+        replace(blank, what="skiplab, wide", run=_steps(size, _stacked(size, device, "batched"), device)),
+        replace(
+            blank,
+            what="skiplab, wide, bfloat16",
+            run=_steps(size, _stacked(size, device, "batched"), device, mixed=True),
+            precision="bfloat16",
+        ),
     ]
-    in_turn = Case("skiplab, loop", steps(stacked("loop")), note)
-    others = [
-        Case("torch.vmap", steps(vmapped), "without our rules for images"),
-        Case("plain PyTorch, one by one", one_by_one(), "torch.optim.Adam, eager"),
+    if device.startswith("cuda"):
+        return wide
+    return [
+        replace(blank, what="skiplab, loop", run=_steps(size, _stacked(size, device, "loop"), device)),
+        *wide,
     ]
-    return [*wide, *others] if gpu else [in_turn, *wide, *others]
+
+
+def _stacked(size: ConvolutionSize, device: str, backend: str) -> Ensemble:
+    from skiplab.ensembles import Ensemble
+
+    return Ensemble.of([size.network(s) for s in range(size.networks)], backend=backend, device=device)
+
+
+def _steps(
+    size: ConvolutionSize, ensemble: Ensemble, device: str, *, mixed: bool = False
+) -> Callable[[], None]:
+    import torch
+
+    from skiplab.benchmarks.steps import noise, our_step
+
+    step = our_step(ensemble, noise(size.batch, 3, 32, 32, device=device), mixed=mixed)
+    indices = torch.arange(size.batch, device=device).expand(size.networks, -1)
+
+    def run() -> None:
+        for _ in range(size.steps):
+            step(indices)
+        wait_for(device)
+
+    return run
+
+
+def _plain(size: ConvolutionSize, device: str, ours: Case, *, mixed: bool) -> Case:
+    from skiplab.benchmarks.steps import noise, plain_steps
+
+    data = noise(size.batch * size.steps, 3, 32, 32, device=device)
+    return replace(
+        ours,
+        what="plain PyTorch, one by one" + (", bfloat16" if mixed else ""),
+        run=plain_steps(size.network(0), data, size.batch, size.steps, device, mixed=mixed),
+        note=f"torch.optim.Adam, eager; one network timed, × {size.networks}",
+        precision="bfloat16" if mixed else ours.precision,
+        times=size.networks,
+    )

@@ -13,11 +13,12 @@ Peers are optional: ``pip install --pre pyhessian curvlinops-for-pytorch hessian
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skiplab.benchmarks.harness import Case
+from skiplab.benchmarks.ceilings import study_precision
+from skiplab.benchmarks.harness import Case, Work
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,28 @@ class HessianSize:
     steps: int
     first_layer: bool
     batch_size: int | None = None  # all samples in one batch
+
+    def work(self) -> Work:
+        """What the products with the Hessian take: see ``product_work``."""
+        layers = [(self.inputs, self.width)] * self.first_layer + [(self.width, self.width)] * (
+            self.depth - 1
+        )
+        return product_work([*layers, (self.width, 10)], self.samples, self.probes * self.steps, "product")
+
+
+def product_work(layers: Sequence[tuple[int, int]], samples: int, products: int, unit: str) -> Work:
+    """The work of some Hessian products of a network of linear layers, (inputs, outputs) each.
+
+    By Pearlmutter's rules a layer takes six matrix products: two forwards (weights with the tangent, the vector with
+    the activities), two backwards and two for the answer; the first one only two, since what comes in has no
+    tangent and nothing goes further back. At least it moves, in float32, the weights and the vector twice, the answer
+    once, and for every sample the activities and their gradients once each.
+    """
+    weights = [inputs * outputs for inputs, outputs in layers]
+    flops = 2 * samples * (2 * weights[0] + 6 * sum(weights[1:]))
+    activities = sum(inputs for inputs, _ in layers) + sum(outputs for _, outputs in layers)
+    traffic = 4 * (5 * sum(weights) + samples * activities)
+    return Work(products * flops, products * traffic, products, unit)
 
 
 SMALL = HessianSize(inputs=128, width=32, depth=10, samples=1000, probes=10, steps=80, first_layer=False)
@@ -85,13 +108,14 @@ def _cases(
     work = f"{size.probes} probes × {size.steps} steps, {count:,} parameters, {size.samples:,} samples"
     if size.batch_size:
         work += f" in batches of {size.batch_size}"
-    cases = [Case("skiplab", ours, work)]
+    cases = [Case("skiplab", ours, work, study_precision(device), work=size.work())]
     for name, prepare in peers.items():
         try:
             run = prepare(model, criterion, batches, size)
-            cases.append(Case(name, run, "same probes, steps and parameters"))
+            note = "same probes, steps and parameters"
+            cases.append(replace(cases[0], what=name, run=run, note=note))
         except ImportError as error:
-            cases.append(Case(name, None, f"skipped: {error}"))
+            cases.append(replace(cases[0], what=name, run=None, note=f"skipped: {error}"))
     return cases
 
 

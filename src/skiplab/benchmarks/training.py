@@ -1,72 +1,109 @@
-"""Training many networks: one batched computation against members in turn and plain PyTorch one by one."""
+"""Training many fully connected networks: one batched computation against JAX and plain PyTorch one by one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from skiplab.benchmarks.ceilings import study_precision
 from skiplab.benchmarks.harness import Case
 
-CPU_SIZE = {"networks": 10, "width": 32, "inputs": 128, "images": 2000, "batch": 100}
-GPU_SIZE = {"networks": 50, "width": 128, "inputs": 3072, "images": 50000, "batch": 500}
+if TYPE_CHECKING:
+    from skiplab.architectures.fully_connected import ResidualNet
+
+
+@dataclass(frozen=True)
+class TrainingSize:
+    """E residual networks and one epoch of images, in batches that divide it."""
+
+    networks: int
+    width: int
+    inputs: int
+    images: int
+    batch: int
+    depth: int = 30
+
+    def network(self, seed: int) -> ResidualNet:
+        """One of the networks, at a gain from which it trains."""
+        from skiplab.architectures.fully_connected import ResidualNet
+        from skiplab.architectures.initialisers import Glorot
+        from skiplab.benchmarks.steps import CLASSES
+        from skiplab.randomness import torch_generator
+
+        draw = torch_generator(seed)
+        shape = (self.inputs, self.width, self.depth, CLASSES)
+        return ResidualNet(*shape, generator=draw, init=Glorot(gain=0.3))
+
+
+CPU_SIZE = TrainingSize(networks=10, width=32, inputs=128, images=2000, batch=100)
+GPU_SIZE = TrainingSize(networks=50, width=128, inputs=3072, images=50000, batch=500)
+MANY = 200  # networks that fill an H200
 
 
 def training_cases(device: str) -> list[Case]:
-    """One epoch of E residual nets of 30 layers; plain PyTorch trains as many one after the other."""
-    import torch
-    import torch.nn.functional as F
+    """One epoch of E residual nets of 30 layers; plain PyTorch trains one, and would train the others after it."""
+    gpu = device.startswith("cuda")
+    size = GPU_SIZE if gpu else CPU_SIZE
+    cases = _ours(size, device)
+    if not gpu:
+        cases.append(_our_case(size, device, "loop"))
+    return [*cases, *_jax(size, device, cases[0]), _plain(size, device, cases[0])]
 
-    from skiplab.architectures.fully_connected import ResidualNet
-    from skiplab.architectures.initialisers import Glorot
-    from skiplab.data import TensorSet
+
+def many_training_cases(device: str) -> list[Case]:
+    """The same with more networks, where a GPU is."""
+    return _ours(replace(GPU_SIZE, networks=MANY), device) if device.startswith("cuda") else []
+
+
+def _ours(size: TrainingSize, device: str) -> list[Case]:
+    cases = [_our_case(size, device, "batched")]
+    if device.startswith("cuda"):
+        cases.append(_our_case(size, device, "batched", mixed=True))
+    return cases
+
+
+def _our_case(size: TrainingSize, device: str, backend: str, *, mixed: bool = False) -> Case:
+    from skiplab.benchmarks.counting import training_work
+    from skiplab.benchmarks.steps import noise, our_epoch, our_step
     from skiplab.ensembles import Ensemble
-    from skiplab.randomness import torch_generator
-    from skiplab.training import Plan
-    from skiplab.training.loop import shuffles
-    from skiplab.training.step import Step
 
-    size = GPU_SIZE if device.startswith("cuda") else CPU_SIZE
-    count, images = size["networks"], size["images"]
-    draw = torch_generator("benchmark", "training")
-    inputs = torch.randn(images, size["inputs"], generator=draw).to(device)
-    labels = torch.randint(10, (images,), generator=draw).to(device)
-    data = TensorSet(inputs=inputs, labels=labels, classes=10, name="noise", fingerprint="noise")
+    data = noise(size.images, size.inputs, device=device)
+    networks = [size.network(seed) for seed in range(size.networks)]
+    step = our_step(Ensemble.of(networks, backend=backend, device=device), data, mixed=mixed)
+    if device.startswith("cuda"):
+        step.compile()  # as long training does
+    work = training_work(
+        networks[0],
+        data.inputs[: size.batch],
+        data.labels[: size.batch],
+        steps=size.images / size.batch,
+        networks=size.networks,
+        unit="network-epoch",
+        units=size.networks,
+    )
+    note = f"{size.networks} networks, one epoch of {size.images} samples"
+    precision = "bfloat16" if mixed else study_precision(device)
+    what = f"skiplab, {backend}" + (", bfloat16" if mixed else "")
+    return Case(what, our_epoch(step, size.batch, device), note, precision, work=work)
 
-    def network(seed: int) -> ResidualNet:
-        options = {"generator": torch_generator(seed), "init": Glorot(gain=0.3)}
-        return ResidualNet(size["inputs"], size["width"], 30, 10, **options)  # type: ignore[arg-type]
 
-    def wait() -> None:
-        if device.startswith("cuda"):
-            torch.cuda.synchronize()
+def _jax(size: TrainingSize, device: str, ours: Case) -> list[Case]:
+    from skiplab.benchmarks.jax_peer import jax_epoch
 
-    plan = Plan(epochs=1, batch_size=size["batch"], seeds=tuple(range(count)))
+    cases = []
+    for precision, name in ((ours.precision, "JAX"), ("bfloat16", "JAX, bfloat16")):
+        case = replace(ours, what=name, precision=precision, note="vmap and jit, a whole epoch on the device")
+        try:
+            cases.append(replace(case, run=jax_epoch(size, device, mixed=precision == "bfloat16")))
+        except ImportError as error:
+            cases.append(replace(case, run=None, note=f"skipped: {error}"))
+    return cases
 
-    def ours(backend: str) -> Case:
-        ensemble = Ensemble.of(
-            [network(seed) for seed in range(count)], backend=backend, device=device
-        ).train()
-        if device.startswith("cuda"):
-            ensemble.compile()  # as long training does
-        step = Step(ensemble, data, plan.optimiser, plan.criterion, (), None)
-        step.rate.fill_(5e-4)
 
-        def epoch() -> None:
-            order = shuffles(plan.seeds, 0, images, ensemble.device)
-            for indices in order.split(plan.batch_size, dim=1):
-                step(indices)
-            wait()
+def _plain(size: TrainingSize, device: str, ours: Case) -> Case:
+    from skiplab.benchmarks.steps import noise, plain_steps
 
-        return Case(f"skiplab, {backend}", epoch, f"{count} networks, one epoch of {images} samples")
-
-    lone = network(0).to(device)
-    optimiser = torch.optim.Adam(lone.parameters(), lr=5e-4)
-
-    def plain() -> None:
-        for _ in range(count):
-            order = torch.randperm(images, generator=torch_generator(0), device="cpu").to(device)
-            for indices in order.split(plan.batch_size):
-                optimiser.zero_grad()
-                F.cross_entropy(lone(inputs[indices]), labels[indices]).backward()
-                optimiser.step()
-        wait()
-
-    others = [] if device.startswith("cuda") else [ours("loop")]
-    return [ours("batched"), *others, Case("plain PyTorch, one by one", plain, "torch.optim.Adam, eager")]
+    data = noise(size.images, size.inputs, device=device)
+    run = plain_steps(size.network(0), data, size.batch, size.images // size.batch, device)
+    note = f"torch.optim.Adam, eager; one network timed, × {size.networks}"
+    return replace(ours, what="plain PyTorch, one by one", run=run, note=note, times=size.networks)

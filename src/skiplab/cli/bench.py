@@ -1,42 +1,115 @@
-"""``skiplab bench``: speed against the obvious alternative and against peers, as ratios."""
+"""``skiplab bench``: speed against the obvious alternative and peers, and as shares of what the device reaches."""
 
 from __future__ import annotations
 
+import itertools
 import json
-from typing import Annotated
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from skiplab.checks import one_of
 from skiplab.cli.options import JsonOption
 
-
-def bench(
-    name: Annotated[str | None, typer.Argument(help="Which benchmark; all if left out.")] = None,
-    as_json: JsonOption = False,
-    rounds: Annotated[int, typer.Option(min=1, help="Interleaved rounds; the median counts.")] = 5,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-) -> None:
-    """Measure ours and others in one interleaved run; report ratios, since machines are noisy."""
-    from skiplab.benchmarks import BENCHMARKS, measure
-
-    names = [one_of("benchmark", name, BENCHMARKS)] if name else list(BENCHMARKS)
-    rows = []
-    for each in names:
-        typer.echo(f"measuring {each} …", err=True)
-        rows += measure(each, rounds=rounds, device=device)
-    if as_json:
-        typer.echo(json.dumps([vars(row) for row in rows], indent=1))
-        return
-    from rich import box
-    from rich.console import Console
+if TYPE_CHECKING:
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("benchmark", "what", "seconds", "times ours", "note"):
-        table.add_column(heading)
+    from skiplab.benchmarks import Timing
+    from skiplab.benchmarks.record import Record
+
+SCALING = "scaling"
+
+
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Which benchmarks, scaling among them; all if left out.")
+    ] = None,
+    as_json: JsonOption = False,
+    rounds: Annotated[int, typer.Option(min=2, help="Interleaved rounds; the median counts.")] = 5,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and the figure.")] = None,
+) -> None:
+    """Measure ours and others in one interleaved run; report ratios, since machines are noisy."""
+    from skiplab.benchmarks import BENCHMARKS
+
+    known = [*BENCHMARKS, SCALING]
+    found = measured([one_of("benchmark", name, known) for name in names or known], rounds, device)
+    if out is not None:
+        found.save(out)
+    if as_json:
+        typer.echo(json.dumps(found.content(), indent=1))
+        return
+    from rich.console import Console
+
+    console = Console()
+    for _, rows in itertools.groupby(found.timings, key=lambda row: row.benchmark):
+        console.print(timings_table(list(rows)))
+    for each in found.ceilings:
+        rates = f"{each.flops / 1e12:.3g} TFLOP/s in {each.precision}, {each.traffic / 1e9:.4g} GB/s"
+        console.print(f"The device reaches {rates}.", highlight=False)
+    for scaling in found.scalings:
+        console.print(scaling.sentence, highlight=False)
+    if out is not None:
+        console.print(f"Written to {out}.", highlight=False, soft_wrap=True)
+
+
+def measured(names: list[str], rounds: int, device: str) -> Record:
+    """Run some benchmarks, with a word on each before it begins."""
+    from skiplab.benchmarks import Ceiling, measure
+    from skiplab.benchmarks.record import Record, facts_of
+    from skiplab.benchmarks.scaling import measure_scaling
+
+    started = time.monotonic()
+    ceilings: dict[str, Ceiling] = {}
+    timings, scalings = [], []
+    for name in names:
+        typer.echo(f"measuring {name} …", err=True)
+        if name == SCALING:
+            tell = lambda axis: typer.echo(f"  {axis}", err=True)  # noqa: E731
+            scalings += measure_scaling(rounds=rounds, device=device, tell=tell)
+        else:
+            timings += measure(name, rounds=rounds, device=device, ceilings=ceilings)
+    facts = facts_of(device, time.monotonic() - started, rounds)
+    return Record(facts, tuple(ceilings.values()), tuple(timings), tuple(scalings))
+
+
+def timings_table(rows: Sequence[Timing]) -> Table:
+    """The ways to do one piece of work, which the first of them describes; why some did not run stands below."""
+    from rich import box
+    from rich.table import Table
+
+    first = rows[0]
+    each = f"; time per {first.unit}" if first.unit else ""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
+    table.title = f"{first.benchmark}: {first.note}{each}"
+    table.add_column("what", min_width=24)
+    for heading in ("time", "× ours", "TFLOP/s", "GB/s", "start-up"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        seconds = "–" if row.seconds is None else f"{row.seconds:.4g}"
-        ratio = "–" if row.ratio is None else f"{row.ratio:.2f}"
-        table.add_row(row.benchmark, row.what, seconds, ratio, row.note)
-    Console().print(table)
+        if row.seconds is not None:
+            table.add_row(
+                row.what,
+                short_time(row.seconds if row.seconds_per_unit is None else row.seconds_per_unit),
+                f"{row.ratio:.2f}",
+                rate(row.flops, 1e12, row.flops_share),
+                rate(row.traffic, 1e9, row.traffic_share),
+                "" if row.start_up is None else short_time(row.start_up),
+            )
+    notes = [f"{row.what}: {row.note}" for row in rows[1:] if row.note != first.note]
+    table.caption, table.caption_justify = "\n".join(notes), "left"
+    return table
+
+
+def short_time(seconds: float) -> str:
+    """Seconds in four digits at most: '0.41 ms', '109 ms', '2.5 s'."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+
+
+def rate(value: float | None, unit: float, share: float | None) -> str:
+    """A rate with its share of the ceiling, '4.1 (12%)', or nothing."""
+    if value is None:
+        return ""
+    return f"{value / unit:.3g}" + ("" if share is None else f" ({share:.0%})")

@@ -1,17 +1,16 @@
-"""``skiplab check``: the scoreboard, one row per claim and condition."""
+"""``skiplab check``: the scoreboard, one verdict per claim."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from itertools import groupby
 from typing import Annotated
 
 import typer
 
 from skiplab.cli.options import JsonOption, StoreOption
-from skiplab.cli.verdicts import rows_table
-from skiplab.reproduction.scoreboard import Row, scoreboard
+from skiplab.cli.verdicts import claims_table, rows_table
+from skiplab.reproduction.scoreboard import Entry, counts, scoreboard
 from skiplab.reproduction.store import Store
 from skiplab.reproduction.verdict import VERDICTS
 from skiplab.studies import CATALOGUE
@@ -21,35 +20,45 @@ STALE = ", stale: its trials have a newer version, so run it again"
 
 def check(
     as_json: JsonOption = False,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="The conditions behind every verdict, and further ones.")
+    ] = False,
     all_runs: Annotated[
         bool, typer.Option("--all", help="Every stored run, not only the best of each study.")
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Print every claim's verdict from the largest results at hand, local before published."""
-    rows = scoreboard(CATALOGUE, Store(store), all_runs=all_runs)
-    counts = Counter(row.verdict.verdict for row in rows)
+    """Print one verdict per claim from the largest results at hand, local before published."""
+    entries = scoreboard(CATALOGUE, Store(store), all_runs=all_runs)
+    totals = counts(entry.judged for entry in entries)
+    studies = dict.fromkeys(entry.judged.study for entry in entries)
+    amended = sum(len(CATALOGUE[study].amendments) for study in studies)
     if as_json:
-        claims = [row.to_dict() for row in rows]
-        totals = {name: counts[name] for name in VERDICTS}
-        typer.echo(json.dumps({"claims": claims, "counts": totals}, indent=1, allow_nan=False))
+        claims = [entry.to_dict() for entry in entries]
+        answer = {"claims": claims, "counts": totals, "amendments": amended}
+        typer.echo(json.dumps(answer, indent=1, allow_nan=False))
         return
-    if not rows:
+    if not entries:
         typer.echo("Nothing has been run yet; try `skiplab run tour`.")
         return
-    _print(rows, counts)
+    _print(entries, rows)
+    for whose, words in (("paper", "the papers'"), ("ours", "our own")):
+        each = totals[whose]
+        summary = ", ".join(f"{each[name]} {name}" for name in VERDICTS)
+        typer.echo(f"{sum(each.values())} claims of {words}: {summary}")
+    typer.echo(f"{amended} amended after results were seen; `skiplab show ID` lists them.")
 
 
-def _print(rows: list[Row], counts: Counter[str]) -> None:
+def _print(entries: list[Entry], rows: bool) -> None:
     from rich.console import Console
 
     console = Console()
-    keys = groupby(rows, lambda row: (row.verdict.study, row.run, row.verdict.stale))
+    keys = groupby(entries, lambda entry: (entry.judged.study, entry.run, entry.stale))
     for (study, run, stale), group in keys:
         scale, _, deviating = run.partition("+")
         deviates = " with settings of its own" if deviating else ""
         heading = f"\n[bold]{study}[/] at {scale} scale{deviates}{STALE if stale else ''}"
         console.print(heading, highlight=False)
-        console.print(rows_table([row.verdict for row in group], console.width), highlight=False)
-    summary = ", ".join(f"{counts[name]} {name}" for name in VERDICTS)
-    console.print(f"{len(rows)} rows: {summary}", highlight=False)
+        judged = [entry.judged for entry in group]
+        table = rows_table(judged, console.width, further=True) if rows else claims_table(judged)
+        console.print(table, highlight=False)

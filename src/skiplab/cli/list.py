@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import typer
 
 from skiplab.cli.options import JsonOption, StoreOption, duration
+from skiplab.reproduction.judgement import judgements
+from skiplab.reproduction.scoreboard import counts
 from skiplab.reproduction.store import Store, StudyRun, best_runs
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED
 from skiplab.studies import CATALOGUE
 
 
 def list_studies(as_json: JsonOption = False, store: StoreOption = None) -> None:
-    """List every study: id, what it shows, cost at each scale, last verdicts."""
+    """List every study: id, what it shows, cost at each scale, claims that hold ✓, fail ✗, are open ?."""
     if as_json:
         rows = [
             {
@@ -58,9 +59,12 @@ def list_studies(as_json: JsonOption = False, store: StoreOption = None) -> None
 
 
 def verdicts(run: StudyRun | None) -> str:
-    """Count a run's headline verdicts in a few signs, above where they come from."""
+    """Count the paper's claims by verdict in a few signs, above our own and where they come from."""
     if run is None:
         return "not run"
-    counts = Counter(verdict.verdict for verdict in run.verdicts if verdict.headline)
-    where = "published" if run.published else run.scale
-    return f"✓{counts[HOLDS]} ✗{counts[CONTRADICTED]} ?{counts[UNDECIDED]}\n{where}"
+    found = counts(judgements(run.verdicts))
+    signs = {
+        whose: f"✓{each[HOLDS]} ✗{each[CONTRADICTED]} ?{each[UNDECIDED]}" for whose, each in found.items()
+    }
+    ours = f"\nours {signs['ours']}" if any(found["ours"].values()) else ""
+    return f"{signs['paper']}{ours}\n{'published' if run.published else run.scale}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -10,14 +11,19 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from skiplab.reproduction.runner import Watcher
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import Call, largest
 
 QUIET_SECONDS = 10.0  # between lines when standard error is not a terminal
 
 
 class Bars(Watcher):
-    """One bar for a study's trials, and one for each trial in flight."""
+    """One bar for a study's trials, and one for each trial in flight.
 
-    def __init__(self) -> None:
+    With ``say_memory`` it says how much memory the largest trial of a stage takes, for which torch is imported.
+    """
+
+    def __init__(self, say_memory: bool = False) -> None:
+        self.say_memory = say_memory
         self.console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
         times = (TimeElapsedColumn(), TimeRemainingColumn())
@@ -49,6 +55,17 @@ class Bars(Watcher):
         self.total, self.count = total, known
         text = f"{known}/{total} trials"
         self.whole = self.bars.add_task(study.id, total=total, completed=known, text=text)
+
+    def starting(self, calls: Sequence[Call], device: str) -> None:
+        """Say what the largest trial takes, before it runs."""
+        if not self.say_memory or (found := largest(calls, device)) is None:
+            return
+        from skiplab.linear_algebra.memory import in_words
+        from skiplab.training.memory import room_on
+
+        size, call = found
+        text = f"Memory: at most about {in_words(size)} of {in_words(room_on(device))} per trial"
+        self.console.print(f"{text} on {device} ({call.label}).", highlight=False, soft_wrap=True)
 
     def progress(self, label: str, done: float, text: str) -> None:
         """Move a trial's own bar."""

@@ -15,7 +15,7 @@ from skiplab.cli.verdicts import verdict_table
 from skiplab.reproduction.executor import check_executor
 from skiplab.reproduction.runner import Options, Unfinished, can_run, drawn, run_study
 from skiplab.reproduction.settings import parse_duration
-from skiplab.reproduction.store import Store
+from skiplab.reproduction.store import Store, best_runs
 from skiplab.reproduction.study import SCALES, Study
 from skiplab.studies import CATALOGUE
 
@@ -51,13 +51,15 @@ def run(
     limit = time.time() + parse_duration(time_limit) if time_limit else None
     here = [study for study in chosen if can_run(study, scale, _fitting(overrides, study, many)) is None]
     _say_estimate(here, scale)
+    if alone and here and scale != "smoke":
+        _say_power(here[0], scale, overrides, place)
     left_out: list[str] = []
     failed = False
     from skiplab.cli.progress import Bars
 
     for study in chosen:
         try:
-            with Bars() as watcher:
+            with Bars(say_memory=scale == "paper") as watcher:
                 options = Options(device=device, executor=executor, deadline=limit, watcher=watcher)
                 fitting = _fitting(overrides, study, many)
                 result = run_study(study, place, scale=scale, overrides=fitting, options=options)
@@ -120,6 +122,33 @@ def _check_device(device: str) -> None:
 
         if not torch.cuda.is_available():
             raise Refused("device cuda was asked for, but torch sees no GPU here; leave out --device.")
+
+
+def _say_power(study: Study, scale: str, overrides: dict[str, Any], store: Store) -> None:
+    """Before a run: how likely it is to see the effects that its claims call worth having."""
+    from skiplab.reproduction.power import ENOUGH, foreseen, smallest_seen
+
+    planned = overrides.get("runs") or getattr(study.settings[scale], "runs", None)
+    earlier = best_runs(store).get(study.id)
+    if earlier is None:
+        if planned:
+            effect = smallest_seen(int(planned))
+            typer.echo(
+                f"Power: no earlier run tells the spread; {planned} runs see an effect of {effect:.2g} standard "
+                f"deviations with probability {ENOUGH:g}.",
+                err=True,
+            )
+        return
+    found = foreseen(earlier.verdicts, earlier.settings.get("runs"), planned and int(planned))
+    if found:
+        where = "published" if earlier.published else "stored"
+        typer.echo(f"Power, by the spread of the {where} {earlier.scale}-scale run:", err=True)
+    for each in found:
+        effect_in_words = f"{each.effect:.3g} {each.unit}".strip()
+        typer.echo(
+            f"  {each.power:4.0%}  {each.claim}: {each.runs} runs for {effect_in_words} ({each.condition})",
+            err=True,
+        )
 
 
 def _say_estimate(studies: list[Study], scale: str) -> None:

@@ -54,7 +54,7 @@ def show(
     else:
         console.print(f"[bold]{found.id}[/]  {escape(found.title)}\nNot run yet: skiplab run {found.id}")
         for claim in found.claims:
-            console.print(f"  {claim.id}: {escape(claim.text)}", highlight=False)
+            console.print(f"  {claim.id} ({claim.source}): {escape(claim.text)}", highlight=False)
     console.print(f"\n{escape(found.caption)}", highlight=False)
     if found.described:
         console.print(f"\n[bold]The paper's own figure[/]\n{escape(found.described)}", highlight=False)

@@ -1,29 +1,26 @@
-"""How verdicts look in a terminal: one table per study, its claims as headings, readable at 80 columns."""
+"""How verdicts look in a terminal: a heading per claim, its conditions below, readable at 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from skiplab.reproduction.judgement import Judgement, judgements
 from skiplab.reproduction.store import StudyRun, default_root
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table
 
 GAP = 2  # spaces between columns
 LEAST_ROOM = 24  # columns for a condition beside its numbers; with fewer it goes above them
-SIGNS = {
-    HOLDS: "[green]✓ holds[/]",
-    CONTRADICTED: "[red]✗ contradicted[/]",
-    UNDECIDED: "[yellow]? undecided[/]",
-}
+SIGNS = {HOLDS: "[green]✓[/]", CONTRADICTED: "[red]✗[/]", UNDECIDED: "[yellow]?[/]"}
 
 
 def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> None:
-    """Print a study's headline verdicts, or all rows, and where its figure is."""
+    """Print a study's claims with their headline conditions, or with all, and where its figure is."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -32,14 +29,12 @@ def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> Non
     if run.scale == "smoke":
         console.print("Smoke scale only shows that it runs; verdicts start at quick scale.")
     else:
-        rows = [row for row in run.verdicts if row.headline or all_rows]
-        console.print(rows_table(rows, console.width), highlight=False)
-        further = sum(not row.headline for row in run.verdicts)
+        judged = judgements(run.verdicts)
+        console.print(rows_table(judged, console.width, further=all_rows), highlight=False)
+        further = sum(len(each.further) for each in judged)
         if further and not all_rows:
-            more = "1 further row" if further == 1 else f"{further} further rows"
-            console.print(
-                f"{more} (other conditions): {_show_command(study, run)}", highlight=False, soft_wrap=True
-            )
+            more = "1 further condition" if further == 1 else f"{further} further conditions"
+            console.print(f"{more}, not judged: {_show_command(study, run)}", highlight=False, soft_wrap=True)
     for key, change in run.deviations.items():
         change_text = f"Deviation: {key} = {change['used']} (declared {change['declared']})"
         console.print(escape(change_text), highlight=False)
@@ -54,24 +49,51 @@ def _show_command(study: Study, run: StudyRun) -> str:
     return f"skiplab show {study.id} --run {run.name}{place}"
 
 
-def rows_table(rows: Sequence[Verdict], width: int) -> Group:
-    """Verdict rows with a heading per claim; a column that says nothing is left out, and no number is ever cut.
+def claims_table(judged: Sequence[Judgement]) -> Table:
+    """One line per claim: its verdict, and the numbers of the condition that decides it."""
+    from rich.markup import escape
+    from rich.table import Table
 
-    The condition takes the room that the numbers leave, or a line of its own where that is too little.
+    table = Table.grid(padding=(0, GAP, 0, 0))
+    for name, justify in (
+        ("", "left"),
+        ("claim", "left"),
+        ("ours", "right"),
+        ("interval", "left"),
+        ("", "right"),
+    ):
+        table.add_column(name, justify=justify, no_wrap=name != "claim", overflow="fold")  # type: ignore[arg-type]
+    for each in judged:
+        row = each.deciding
+        bearing = sum(other.verdict == each.verdict for other in each.rows)
+        claim = f"{each.claim} (ours)" if each.ours else each.claim
+        extent = row.meaning.written_interval(interval(row.low, row.high))
+        cells = [claim, number(row.statistic), extent, f"{bearing} of {len(each.rows)}"]
+        table.add_row(SIGNS[each.verdict], *map(escape, cells))
+    return table
+
+
+def rows_table(judged: Sequence[Judgement], width: int, *, further: bool = False) -> Group:
+    """Claims with their verdicts as headings, their conditions below; no number is ever cut.
+
+    A column that says nothing is left out. The condition takes the room that the numbers leave, or a line of its own
+    where that is too little. Further conditions have numbers and no verdict.
     """
     from rich.console import Group
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    heads = ["verdict", "ours", "interval", "paper", "runs"]
-    facts = [_facts(row) for row in rows]
+    rows = [row for each in judged for row in (*each.rows, *(each.further if further else ()))]
+    heads = ["", "ours", "interval", "paper", "runs"]
+    facts = {id(row): _facts(row) for row in rows}
     if all(row.paper_value is None for row in rows):
         heads.remove("paper")
-        for cells in facts:
+        for cells in facts.values():
             del cells[3]
     widths = [
-        max(Text.from_markup(cell).cell_len for cell in column) for column in zip(heads, *facts, strict=True)
+        max(Text.from_markup(cell).cell_len for cell in column)
+        for column in zip(heads, *facts.values(), strict=True)
     ]
     longest = max([len("condition"), *(len(row.condition) for row in rows)])
     room = min(longest, width - sum(widths) - GAP * len(widths))
@@ -81,7 +103,7 @@ def rows_table(rows: Sequence[Verdict], width: int) -> Group:
         table = Table.grid(padding=(0, GAP, 0, 0))
         table.add_column(width=room if beside else GAP, overflow="fold")
         for head, size in zip(heads, widths, strict=True):
-            justify = "left" if head in ("verdict", "interval") else "right"
+            justify = "left" if head in ("", "interval") else "right"
             table.add_column(width=size, no_wrap=True, justify=justify)  # type: ignore[arg-type]
         table.add_row(escape(condition) if beside else "", *cells)
         return table
@@ -90,14 +112,25 @@ def rows_table(rows: Sequence[Verdict], width: int) -> Group:
         line("condition", heads),
         "─" * min(width, sum(widths) + GAP * len(widths) + max(room, GAP)),
     ]
-    for claim, group in groupby(zip(rows, facts, strict=True), key=lambda pair: pair[0].claim):
-        pairs = list(group)
-        unit = pairs[0][0].unit
-        shown.append(Text.from_markup(f"[bold]{escape(claim)}[/]" + (f"  {escape(unit)}" if unit else "")))
-        for row, cells in pairs:
+    for each in judged:
+        shown.append(_heading(each))
+        for row in (*each.rows, *(each.further if further else ())):
             shown += [] if beside else [Text(row.condition)]
-            shown.append(line(row.condition, cells))
+            shown.append(line(row.condition, facts[id(row)]))
+            if row.headline and row.needs:
+                shown.append(Text(f"  about {row.needs:,} runs would settle it", style="dim"))
     return Group(*shown)
+
+
+def _heading(judged: Judgement) -> Any:
+    """A claim's verdict, its name, whose it is and in which unit."""
+    from rich.markup import escape
+    from rich.text import Text
+
+    reason = f": {judged.reason}" if judged.reason else ""
+    about = ", ".join(part for part in (judged.source, judged.rows[0].unit) if part)
+    claim = f"[bold]{escape(judged.claim)}[/]  {escape(about)}"
+    return Text.from_markup(f"{SIGNS[judged.verdict]} {judged.verdict}{reason}  {claim}")
 
 
 def _facts(row: Verdict) -> list[str]:
@@ -108,7 +141,7 @@ def _facts(row: Verdict) -> list[str]:
         row.meaning.written_runs(row.runs),
     )
     facts = (number(row.statistic), extent, number(row.paper_value), runs)
-    return [SIGNS[row.verdict], *map(escape, facts)]
+    return [SIGNS[row.verdict] if row.headline else "", *map(escape, facts)]
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skiplab.data.download import FetchResult, fetch
     from skiplab.data.identity import fingerprint
     from skiplab.data.imagesets import ImageSet, load
-    from skiplab.data.preparation import TensorSet, tensors
+    from skiplab.data.preparation import TensorSet, outline, tensors
     from skiplab.data.reading import is_available
     from skiplab.data.toy import gaussian_mixture, grid
 
@@ -35,6 +35,7 @@ __all__ = [
     "grid",
     "is_available",
     "load",
+    "outline",
     "principal_components",
     "remedy",
     "root",
@@ -53,6 +54,7 @@ _HOMES = {
     "grid": "toy",
     "is_available": "reading",
     "load": "imagesets",
+    "outline": "preparation",
     "principal_components": "components",
     "tensors": "preparation",
 }

@@ -20,11 +20,12 @@ import numpy as np
 import torch
 
 from skiplab.checks import at_least, one_of, require
+from skiplab.data import digits
 from skiplab.data.components import principal_components
 from skiplab.data.identity import fingerprint
 from skiplab.data.imagesets import ImageSet, load
 from skiplab.data.reading import has_split, need_split
-from skiplab.data.registry import SPLITS, root
+from skiplab.data.registry import SOURCES, SPLITS, known, root
 from skiplab.files import replacing
 from skiplab.randomness import numpy_generator
 
@@ -83,6 +84,27 @@ def tensors(
         inputs = inputs.reshape(len(inputs), *prepared.shape)
     labels = torch.from_numpy(prepared.labels).to(device)
     return TensorSet(inputs.to(device, dtype), labels, prepared.classes, name, prepared.fingerprint)
+
+
+def outline(
+    name: str,
+    *,
+    images: int | None = None,
+    components: int | None = None,
+    side: int | None = None,
+    flat: bool = True,
+) -> TensorSet:
+    """The shapes of what ``tensors`` gives for training, on torch's "meta" device: no file is read."""
+    source = SOURCES.get(known(name))
+    count, classes, image = digits.TRAINING, digits.CLASSES, digits.SHAPE
+    if source is not None:
+        count, classes, image = source.complete["train"], source.classes, source.shape
+    height, width, channels = image
+    count, height, width = min(count, images or count), side or height, side or width
+    shape = (components or channels * height * width,) if flat else (channels, height, width)
+    inputs = torch.empty(count, *shape, device="meta")
+    labels = torch.empty(count, dtype=torch.int64, device="meta")
+    return TensorSet(inputs, labels, classes, name, "")
 
 
 @dataclass(frozen=True)

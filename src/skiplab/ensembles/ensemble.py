@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils.parametrize import type_before_parametrizations
 
+from skiplab.architectures.rectified import fused_by
 from skiplab.checks import Refused, one_of, require
 from skiplab.ensembles.layout import Layout
+from skiplab.ensembles.rectified import fused_rectified
 from skiplab.ensembles.wide import wide_images
 from skiplab.torch_private import tree_map
 
@@ -84,7 +86,8 @@ class Ensemble:
     def __call__(self, inputs: Tensor, *, shared: bool = True) -> Tensor:
         """Outputs (E, B, …) on one shared batch, or on a batch a member when not shared."""
         in_dims = (0, 0, None if shared else 0)
-        with self._wide():
+        # Fused kernels have first derivatives alone, and outputs may be differentiated any number of times.
+        with self._wide(fused=not torch.is_grad_enabled()):
             return self.map(self.call_member, in_dims, self.parameters, self.fixed, inputs)
 
     def call_member(self, parameters: dict[str, Tensor], fixed: dict[str, Tensor], *inputs: Any) -> Any:
@@ -152,7 +155,7 @@ class Ensemble:
             return criterion(output, y), output
 
         args = (self.layout.unpack(rows), fixed, inputs, labels)
-        with self._wide():
+        with self._wide(fused=True):
             return map_members(loss_of, (0, 0, 0, 0), args, len(rows), batched=self.backend == "batched")
 
     def compile(self) -> None:
@@ -164,9 +167,13 @@ class Ensemble:
         if not _convolutional(self.skeleton):
             self._forward = torch.compile(self._losses, dynamic=False)
 
-    def _wide(self) -> contextlib.AbstractContextManager[Any]:
-        wide = self.backend == "batched" and self.size > 1 and _convolutional(self.skeleton)
-        return wide_images() if wide else contextlib.nullcontext()
+    def _wide(self, *, fused: bool) -> contextlib.AbstractContextManager[Any]:
+        stack = contextlib.ExitStack()
+        if self.backend == "batched" and self.size > 1 and _convolutional(self.skeleton):
+            stack.enter_context(wide_images())
+            if fused:
+                stack.enter_context(fused_by(fused_rectified))
+        return stack
 
     def member(self, index: int) -> nn.Module:
         """Member i as an ordinary module with its own tensors."""

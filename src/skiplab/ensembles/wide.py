@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from skiplab.torch_private import is_batched
+from skiplab.torch_private import is_batched, is_transformed
 
 Dims = Sequence[int | None]
 CONVOLVE: Callable[..., Tensor] = torch.conv2d  # of any arguments: torch types each way to pad by itself
@@ -114,8 +114,9 @@ RULES: dict[Any, Callable[..., Any]] = {
 
 
 def _mapped(*operands: Tensor | None) -> bool:
-    # A tensor that ``torch.func`` differentiates inside ``vmap`` does not count: torch's own rules know what to do.
-    return any(tensor is not None and is_batched(tensor) for tensor in operands)
+    # Where ``torch.func`` differentiates by one of them inside ``vmap``, torch's own rules know what to do.
+    changed = [tensor for tensor in operands if tensor is not None and is_transformed(tensor)]
+    return bool(changed) and all(is_batched(tensor) for tensor in changed)
 
 
 def _members_first(tensor: Tensor, dim: int | None, size: int) -> Tensor:

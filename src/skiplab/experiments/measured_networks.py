@@ -57,8 +57,8 @@ class CurvatureSettings(GainSettings):
     @property
     def narrow_training(self) -> Training:
         """What the networks with exact spectra have in common."""
-        shape = {"depth": self.narrow_depth, "width": self.narrow, "components": self.narrow_components}
-        return replace(self.training, **shape)
+        training = replace(self.training, depth=self.narrow_depth, width=self.narrow)
+        return replace(training, components=self.narrow_components)
 
     @property
     def narrow_search(self) -> tuple[int, Training]:
@@ -121,7 +121,12 @@ class Measured:
         return self.networks.data
 
 
-@trial("orhan2018/train-and-measure", version=1)
+def memory(settings: Measured, device: str) -> int:
+    """About how many bytes training takes on a device; measuring takes what is free, in parts."""
+    return earlier.memory(settings.networks, device)
+
+
+@trial("orhan2018/train-and-measure", version=1, memory=memory)
 def train_and_measure(settings: Measured, bench: Bench) -> pd.DataFrame:
     """Train, then measure the networks as they were at the epochs asked for."""
     try:

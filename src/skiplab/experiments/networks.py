@@ -35,6 +35,7 @@ class Training:
     components: int | None = None
     epochs: int = 100
     batch_size: int = 500
+    mixed: bool = False  # bfloat16 in products
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,13 @@ class GainSettings:
     epochs: int = 100
     batch_size: int = 500
     norms_at: tuple[int, ...] = (0, 1, 2)
+    mixed: bool = False
 
     @property
     def training(self) -> Training:
         """What the deciding runs have in common."""
         shape = (self.depth, self.width, self.images, self.components)
-        return Training(*shape, self.epochs, self.batch_size)
+        return Training(*shape, self.epochs, self.batch_size, self.mixed)
 
     @property
     def search(self) -> Training:
@@ -128,7 +130,19 @@ MODELS = {
 }
 
 
-@trial("orhan2017/train-networks", version=1)
+def memory(settings: Networks, device: str) -> int:
+    """About how many bytes training the members takes on a device."""
+    from skiplab import data
+    from skiplab.experiments.building import build, components
+    from skiplab.training.memory import training_bytes
+
+    common = settings.training
+    samples = data.outline(settings.data, images=common.images, components=components(settings))
+    network = build(settings, samples, settings.seeds[0], settings.gains[0])
+    return training_bytes(network, samples, len(settings.seeds), common.batch_size, device)
+
+
+@trial("orhan2017/train-networks", version=1, memory=memory)
 def train(settings: Networks, bench: Bench) -> pd.DataFrame:
     """Train the members and record accuracy each epoch and gradient norms at the epochs asked for."""
     trained = train_members(settings, bench)
@@ -191,6 +205,7 @@ def train_members(
         rate=settings.rate,
         penalties=penalties,
         callbacks=callbacks,
+        mixed=common.mixed,
     )
     checkpoints = Checkpoints(bench.checkpoints) if bench.checkpoints else None
     history = train_ensemble(
@@ -256,6 +271,8 @@ def table(settings: Networks, rows: list[dict[str, Any]], diverged: Sequence[boo
 
 def network_id(settings: Networks, index: int) -> str:
     """A name for one trained network that does not depend on which others shared its trial."""
+    # Names of published networks are from before there was mixed precision.
+    training = {key: value for key, value in vars(settings.training).items() if key != "mixed" or value}
     own = [
         settings.data,
         settings.model,
@@ -265,7 +282,7 @@ def network_id(settings: Networks, index: int) -> str:
         settings.sigmas[index] if settings.sigmas else 0.0,
         settings.strengths[index] if settings.strengths else 0.0,
         settings.rate,
-        vars(settings.training),
+        training,
     ]
     if settings.means:
         own.append(settings.means[index])

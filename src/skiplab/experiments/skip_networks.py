@@ -85,12 +85,6 @@ def trend(results: Results) -> Iterable[Evidence]:
     return each_of(results.settings.skips)(results)
 
 
-def decays_more(results: Results) -> list[Evidence]:
-    """How much log gradient norms fall with each less orthogonal matrix, and with the most orthogonal one."""
-    *others, orthogonal = results.settings.skips
-    return [row for model in others for row in _decay(results, model, (model, orthogonal))]
-
-
 def decays_no_more(results: Results) -> list[Evidence]:
     """How much log gradient norms fall with the most orthogonal matrix, and with each less orthogonal one."""
     *others, orthogonal = results.settings.skips

@@ -80,6 +80,14 @@ def available_bytes(device: torch.device | str = "cpu") -> int:
     return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def total_bytes(device: torch.device | str = "cpu") -> int:
+    """Bytes that a device has, whoever uses them now."""
+    device = torch.device(device)
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def plan(
     members: int,
     probes: int,

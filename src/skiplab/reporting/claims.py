@@ -9,6 +9,8 @@ from markupsafe import Markup
 
 from skiplab.reporting import forest
 from skiplab.reproduction import numerals
+from skiplab.reproduction.claim import OURS
+from skiplab.reproduction.judgement import Judgement, judgements
 from skiplab.reproduction.kinds.base import Region
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import Verdict
@@ -61,8 +63,18 @@ class Row:
 
     @property
     def p(self) -> str:
-        """The p-value after Holm."""
-        return numerals.p_value(self.judged.p_adjusted)
+        """The condition's own p-value."""
+        return numerals.p_value(self.judged.p)
+
+    @property
+    def test(self) -> str:
+        """Whether runs were compared seed by seed."""
+        return "paired by seed" if self.judged.paired else ""
+
+    @property
+    def needs(self) -> str:
+        """The runs that would settle an undecided condition."""
+        return f"about {self.judged.needs:,} runs would settle it" if self.judged.needs else ""
 
     @property
     def drawing(self) -> Markup:
@@ -72,11 +84,37 @@ class Row:
 
 @dataclass(frozen=True)
 class ShownClaim:
-    """A claim's text, the rule by which it is judged, and its rows."""
+    """A claim's text, whose it is, the rule by which it is judged, and its rows."""
 
     id: str
     text: str
+    source: str
     rows: Sequence[Row]
+
+    @property
+    def judged(self) -> Judgement | None:
+        """The claim's one verdict; None without a headline row."""
+        return next(iter(judgements(row.judged for row in self.rows)), None)
+
+    @property
+    def place(self) -> str:
+        """Whose claim it is, in words."""
+        return (
+            "ours, not counted for or against the paper"
+            if self.source == OURS
+            else f"the paper, {self.source}"
+        )
+
+    @property
+    def p(self) -> str:
+        """The claim's p-value after Holm, where there is a test."""
+        adjusted = self.judged.p_adjusted if self.judged else None
+        return "" if adjusted is None else numerals.p_value(adjusted)
+
+    @property
+    def strip(self) -> Markup:
+        """How much conditions matter: the statistic in every further one, as a picture."""
+        return forest.strip([row.judged for row in self.further])
 
     @property
     def rule(self) -> str:
@@ -107,12 +145,12 @@ class ShownClaim:
 
 def claims_of(study: Study, verdicts: Sequence[Verdict]) -> list[ShownClaim]:
     """Return the study's claims in their declared order, each with its verdicts."""
-    texts = {claim.id: claim.text for claim in study.claims}
+    said = {claim.id: (claim.text, claim.source or "") for claim in study.claims}
     # A stored run may know claims that the declaration has since dropped; they are still its results.
-    texts.update({each.claim: each.text for each in verdicts if each.claim not in texts})
+    said.update({each.claim: (each.text, each.source) for each in verdicts if each.claim not in said})
     return [
-        ShownClaim(name, text, _rows([each for each in verdicts if each.claim == name]))
-        for name, text in texts.items()
+        ShownClaim(name, text, source, _rows([each for each in verdicts if each.claim == name]))
+        for name, (text, source) in said.items()
     ]
 
 

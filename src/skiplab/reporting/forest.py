@@ -23,7 +23,7 @@ def domain_of(verdicts: Sequence[Verdict]) -> Region | None:
     points = [
         point
         for verdict in verdicts
-        for point in (verdict.statistic, verdict.low, verdict.high, *verdict.region)
+        for point in (verdict.statistic, verdict.low, verdict.high, *verdict.region, verdict.refuted_below)
         if point is not None and math.isfinite(point)
     ]
     if not any(verdict.statistic is not None for verdict in verdicts) or min(points) == max(points):
@@ -60,6 +60,9 @@ def draw(verdict: Verdict, domain: Region | None) -> Markup:
         for end, x in zip(region, (left, right), strict=True)
         if math.isfinite(end)
     ]
+    if verdict.worth is not None:
+        x = place(verdict.refuted_below)
+        parts.append(f'<line class="worth" x1="{x}" x2="{x}" y1="3" y2="25"/>')
     parts += [
         f'<path class="paper" d="M{place(mark)} 1 l3.5 -0 l-3.5 5 l-3.5 -5 z"/>'
         for mark in verdict.meaning.marks(verdict)
@@ -77,6 +80,48 @@ def draw(verdict: Verdict, domain: Region | None) -> Markup:
         '<svg class="forest {verdict}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{label}">'
     ).format(verdict=verdict.verdict, width=WIDTH, height=HEIGHT, label=spoken(verdict))
     return opening + Markup("".join(parts) + "</svg>")
+
+
+def strip(verdicts: Sequence[Verdict]) -> Markup:
+    """Draw the statistic of many conditions side by side, each with its interval; nothing without a number.
+
+    The conditions stand in their order from left to right, each named by a title that a pointer shows.
+    """
+    known = [each for each in verdicts if each.statistic is not None]
+    domain = domain_of(known)
+    if domain is None:
+        return Markup("")
+    height, step = 64.0, 12.0
+    width = step * (len(known) + 1)
+
+    def place(value: float) -> float:
+        share = (value - domain[0]) / (domain[1] - domain[0])
+        return round((1 - min(max(share, 0.0), 1.0)) * height, 2)
+
+    low, high = known[0].region
+    parts = []
+    # Conditions may have regions of their own, such as one around each of a paper's values.
+    if len({each.region for each in known}) == 1:
+        parts.append(
+            f'<rect class="region" x="0" y="{place(high)}" width="{width:g}" height="{place(low) - place(high):g}"/>'
+        )
+    pieces = [Markup("").join(map(Markup, parts))]
+    for index, each in enumerate(known, 1):
+        x, (bottom, top) = step * index, (each.low, each.high)
+        bar = ""
+        if _has_interval(each):
+            ends = height if bottom is None else place(bottom), 0.0 if top is None else place(top)
+            bar = f'<line class="interval" x1="{x:g}" x2="{x:g}" y1="{ends[0]}" y2="{ends[1]}"/>'
+        assert each.statistic is not None
+        dot = f'<circle class="estimate" cx="{x:g}" cy="{place(each.statistic)}" r="3"/>'
+        title = Markup("<title>{}: {} ({})</title>").format(
+            each.condition, numerals.number(each.statistic), numerals.interval(bottom, top)
+        )
+        pieces.append(Markup("<g>") + title + Markup(bar + dot + "</g>"))
+    opening = Markup(
+        '<svg class="strip" viewBox="0 0 {width:g} {height:g}" width="{width:g}" role="img" aria-label="{label}">'
+    ).format(width=width, height=height, label=f"The statistic in {len(known)} further conditions")
+    return opening + Markup("").join(pieces) + Markup("</svg>")
 
 
 def _has_interval(verdict: Verdict) -> bool:

@@ -8,7 +8,9 @@ from typing import Any
 
 from skiplab.reporting import words
 from skiplab.reporting.claims import claims_of
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.numerals import NOTHING
+from skiplab.reproduction.scoreboard import counts
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import versions_at_hand
@@ -18,9 +20,9 @@ NOT_RUN, NO_CLAIMS = "not-run", "no-claims"
 # A sign beside the colour and the word, so that none of them carries the meaning alone.
 SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?", NOT_RUN: "○", NO_CLAIMS: "•"}
 STATES = {
-    HOLDS: "every headline claim holds",
-    CONTRADICTED: "a headline claim is contradicted",
-    UNDECIDED: "a headline claim is undecided, none contradicted",
+    HOLDS: "every claim of the paper holds",
+    CONTRADICTED: "a claim of the paper is contradicted",
+    UNDECIDED: "a claim of the paper is undecided, none contradicted",
     NOT_RUN: "not run yet",
     NO_CLAIMS: "shown, without claims to judge",
 }
@@ -37,18 +39,21 @@ def verdicts_of(run: StudyRun | None) -> list[Verdict]:
     return [dataclasses.replace(verdict, stale=stale or verdict.stale) for verdict in run.verdicts]
 
 
-def tally(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Count headline verdicts of each kind."""
-    headline = [verdict.verdict for verdict in verdicts if verdict.headline]
-    return {each: headline.count(each) for each in VERDICTS}
+def counts_of(run: StudyRun | None) -> dict[str, dict[str, int]]:
+    """Count a run's claims by verdict: the paper's own, and apart from them ours."""
+    return counts(judgements(verdicts_of(run)))
 
 
 def state_of(run: StudyRun | None) -> str:
-    """Sum a study up in one word; one contradicted headline weighs more than those that hold."""
+    """Sum a study up in one word; one contradicted claim weighs more than those that hold.
+
+    Only the paper's claims have a say, unless the study has none but ours.
+    """
     if run is None:
         return NOT_RUN
-    counts = tally(verdicts_of(run))
-    return next((each for each in (CONTRADICTED, UNDECIDED, HOLDS) if counts[each]), NO_CLAIMS)
+    found = counts_of(run)
+    told = found["paper"] if any(found["paper"].values()) else found["ours"]
+    return next((each for each in (CONTRADICTED, UNDECIDED, HOLDS) if told[each]), NO_CLAIMS)
 
 
 def is_stale(run: StudyRun | None) -> bool:
@@ -60,10 +65,10 @@ def is_stale(run: StudyRun | None) -> bool:
 
 def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
     """Return a study's entry on the scoreboard."""
-    counts = tally(verdicts_of(run))
+    counted = counts_of(run)
     state = state_of(run)
     stale = is_stale(run)
-    found = [each for each in VERDICTS if counts[each]] or [state]
+    found = [each for each in VERDICTS if counted["paper"][each]] or [state]
     claims = " ".join(claim.text for claim in study.claims)
     return {
         "id": study.id,
@@ -74,7 +79,9 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
         "state": state,
         "sign": SIGNS[state],
         "meaning": STATES[state],
-        "counts": counts,
+        "counts": counted["paper"],
+        "ours": counted["ours"],
+        "amended": len(study.amendments),
         "stale": stale,
         "origin": origin(run) if run else "",
         "filter": " ".join([*found, *(["stale"] if stale else [])]),
@@ -100,8 +107,7 @@ def index(
     groups: list[dict[str, Any]] = []
     for paper in papers:
         items = [item(study, runs.get(study.id)) for study in studies if study.paper == paper.id]
-        counts = {each: sum(entry["counts"][each] for entry in items) for each in VERDICTS}
-        groups.append({"paper": paper, "items": items, "counts": counts})
+        groups.append({"paper": paper, "items": items})
     every = [entry for group in groups for entry in group["items"]]
     shipped = {entry["id"] for entry in every if entry["id"] in runs and runs[entry["id"]].published}
     return {
@@ -109,7 +115,9 @@ def index(
         "total": len(every),
         "run": sum(entry["state"] != NOT_RUN for entry in every),
         "stale": sum(entry["stale"] for entry in every),
-        "counts": {each: sum(group["counts"][each] for group in groups) for each in VERDICTS},
+        "counts": {each: sum(entry["counts"][each] for entry in every) for each in VERDICTS},
+        "ours": {each: sum(entry["ours"][each] for entry in every) for each in VERDICTS},
+        "amended": sum(entry["amended"] for entry in every if entry["state"] != NOT_RUN),
         "published": len(shipped),
         "smaller": len(
             shipped & {each.study for each in all_runs if not each.published and each.scale != "smoke"}
@@ -156,7 +164,8 @@ def study_page(
         "run": run,
         "state": state_of(run),
         "sign": SIGNS[state_of(run)],
-        "counts": tally(shown),
+        "counts": counts_of(run)["paper"],
+        "ours": counts_of(run)["ours"],
         "stale": is_stale(run),
         "claims": claims_of(study, shown),
         "costs": [_cost(study, scale, cost) for scale, cost in study.cost.items() if scale != "smoke"],
@@ -187,7 +196,7 @@ def _other(run: StudyRun) -> dict[str, Any]:
     return {
         "name": run.name,
         "origin": origin(run),
-        "counts": tally(verdicts_of(run)),
+        "counts": counts_of(run)["paper"],
         "stale": is_stale(run),
         "finished": str(run.provenance.get("finished", "")),
         "deviations": ", ".join(changed),

@@ -30,8 +30,9 @@ ASSETS = Path(__file__).parent / "assets"
 CSV_ROWS = 20_000  # a longer table is offered as Parquet only
 LARGEST_SVG = 1_500_000  # bytes; phones draw a bitmap of the same figure faster
 BOARD = (
-    "study", "claim", "condition", "headline", "verdict", "stale", "kind", "statistic", "low", "high", "unit",
-    "margin", "paper_value", "p", "p_adjusted", "level", "runs", "scale", "text", "detail",
+    "study", "claim", "source", "condition", "headline", "verdict", "stale", "kind", "statistic", "low", "high",
+    "unit", "margin", "worth", "paper_value", "p", "p_adjusted", "level", "paired", "runs", "needs", "scale", "text",
+    "detail",
 )  # fmt: skip
 
 

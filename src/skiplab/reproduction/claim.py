@@ -66,10 +66,14 @@ class Claim:
         )
 
 
+def is_place(source: str) -> bool:
+    """Whether words name a place in a paper, such as "sections 3.1 and 5"."""
+    return bool(source) and source.split()[0].lower().rstrip(",s") in PLACES
+
+
 def _source(claim: str, source: str) -> str:
     """A source that names a place in a paper, or us."""
-    place = source.split()[0].lower().rstrip(",s") if source else ""
-    if source != OURS and place not in PLACES:
+    if source != OURS and not is_place(source):
         places = ", ".join(PLACES)
         raise Refused(
             f"claim {claim!r} has source {source!r}; write 'ours' or a place that starts with {places}."

@@ -8,9 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from skiplab.reproduction.kinds.base import UNDECIDED
-from skiplab.reproduction.verdict import Verdict
+
+if TYPE_CHECKING:
+    from skiplab.reproduction.verdict import Verdict
 
 ENOUGH = 0.8  # of studies that would see an effect that is there
 MOST_RUNS = 100_000  # more is no remedy
@@ -55,18 +58,32 @@ def effect_of(row: Verdict) -> float | None:
     return row.margin
 
 
-def foreseen(rows: Sequence[Verdict], runs: int | None = None) -> list[Power]:
-    """The power of each headline row of an earlier run, for as many runs or for another number of them."""
-    found = []
+def foreseen(rows: Sequence[Verdict], declared: int | None = None, planned: int | None = None) -> list[Power]:
+    """The power of each claim's least powerful headline row, from the spread that an earlier run found.
+
+    Rows of that run which had its ``declared`` number of runs will have the ``planned`` one, all others as many as
+    they had.
+    """
+    found: dict[str, Power] = {}
     for row in rows:
         effect = effect_of(row)
         if not row.headline or effect is None or row.spread is None or row.level is None:
             continue
-        count = runs or row.runs
+        runs = planned if planned is not None and row.runs == declared else row.runs
         both = all(map(math.isfinite, row.region))
-        chance = power(effect, row.spread, count, row.level, two_sided=both)
-        found.append(Power(row.claim, row.condition, effect, row.unit, count, chance))
-    return found
+        chance = power(effect, row.spread, runs, row.level, two_sided=both)
+        if row.claim not in found or chance < found[row.claim].power:
+            found[row.claim] = Power(row.claim, row.condition, effect, row.unit, runs, chance)
+    return list(found.values())
+
+
+def smallest_seen(runs: int, level: float = 0.05) -> float:
+    """The effect, in standard deviations, that so many runs see with enough power; ∞ below two runs."""
+    from scipy.optimize import brentq
+
+    if runs < 2:
+        return math.inf
+    return float(brentq(lambda effect: power(effect, 1.0, runs, level) - ENOUGH, 1e-6, 1e3))
 
 
 def runs_to_settle(row: Verdict) -> int | None:
@@ -79,13 +96,21 @@ def runs_to_settle(row: Verdict) -> int | None:
     reach, spread = _reach(row), row.spread or 0.0
     if reach <= 0 or spread == 0:
         return None
-    runs = max(row.runs, 2)
-    while runs <= MOST_RUNS:
-        needed = (float(stats.t.isf(row.level / 2, runs - 1)) * spread / reach) ** 2
-        if needed < runs:
-            return runs
-        runs = max(runs + 1, math.ceil(needed))
-    return None
+    level = row.level
+
+    def settled(runs: int) -> bool:
+        return float(stats.t.isf(level / 2, runs - 1)) * spread / math.sqrt(runs) < reach
+
+    # Half-widths shrink with every run, so the least number is found by halving.
+    fewer, enough = 1, max(row.runs, 2)
+    while not settled(enough):
+        fewer, enough = enough, 2 * enough
+        if enough > MOST_RUNS:
+            return None
+    while enough - fewer > 1:
+        middle = (fewer + enough) // 2
+        fewer, enough = (fewer, middle) if settled(middle) else (middle, enough)
+    return enough
 
 
 def _reach(row: Verdict) -> float:
@@ -93,8 +118,5 @@ def _reach(row: Verdict) -> float:
     assert row.statistic is not None
     low, high = row.region
     inside = min(row.statistic - low, high - row.statistic)
-    refuted_below = (
-        low if row.worth is None else row.meaning.region(row.margin, row.paper_value)[0] + row.worth
-    )
-    outside = max(refuted_below - row.statistic, row.statistic - high)
+    outside = max(row.refuted_below - row.statistic, row.statistic - high)
     return max(inside, outside)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent.parent
-VERSIONED = ("skiplab", "torch", "numpy", "scipy", "pandas", "scikit-learn")
+VERSIONED = ("skiplab", "torch", "numpy", "scipy", "pandas", "scikit-learn", "triton")
 
 
 @functools.cache

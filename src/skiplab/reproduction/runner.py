@@ -40,6 +40,9 @@ class Watcher:
     def stage(self, study: Study, total: int, known: int) -> None:
         """A stage with so many trials begins, some of them known already."""
 
+    def starting(self, calls: Sequence[Call], device: str) -> None:
+        """These trials, which nobody knows yet, are about to run on a device."""
+
     def progress(self, label: str, done: float, text: str) -> None:
         """A trial in flight has come so far."""
 
@@ -150,6 +153,7 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
     options.watcher.stage(study, len(calls), len(calls) - len(missing))
     if not missing:
         return list(tables.values())
+    options.watcher.starting(list(missing.values()), options.device)
     # A place that cannot be written is better known before the first trial than after it.
     store.root.mkdir(parents=True, exist_ok=True)
     progress = Path(tempfile.mkdtemp(prefix="skiplab-progress-"))

@@ -1,36 +1,51 @@
-"""The scoreboard: verdict rows of the runs at hand, each marked if its trials have a newer version."""
+"""The scoreboard: one entry per claim of the runs at hand, each marked if its trials have a newer version."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.judgement import Judgement, judgements, tally
 from skiplab.reproduction.store import Store, best_runs, runs_at_hand
 from skiplab.reproduction.trial import versions_at_hand
-from skiplab.reproduction.verdict import Verdict
 
-FIELDS = (
-    "study", "claim", "condition", "verdict", "statistic", "low", "high", "margin", "p", "paper_value", "runs",
-    "scale", "stale",
+ROW_FIELDS = (
+    "condition", "headline", "verdict", "reason", "statistic", "low", "high", "unit", "kind", "margin", "worth", "p",
+    "level", "paired", "paper_value", "runs", "needs", "detail",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Row:
-    """A verdict, stale or not as of now, and the name of the run that it comes from."""
+class Entry:
+    """A claim, whether its trials have a newer version by now, and the name of the run that it comes from."""
 
-    verdict: Verdict
+    judged: Judgement
+    stale: bool
     run: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that other programs read."""
-        return {name: getattr(self.verdict, name) for name in FIELDS}
+        """Return what other programs read: the claim's verdict, and the rows behind it."""
+        judged = self.judged
+        rows = [{name: getattr(row, name) for name in ROW_FIELDS} for row in (*judged.rows, *judged.further)]
+        return {
+            "study": judged.study,
+            "claim": judged.claim,
+            "text": judged.text,
+            "source": judged.source,
+            "verdict": judged.verdict,
+            "reason": judged.reason,
+            "p_adjusted": judged.p_adjusted,
+            "scale": judged.rows[0].scale,
+            "stale": self.stale,
+            "rows": rows,
+        }
 
 
-def scoreboard(catalogue: Catalogue, store: Store, *, all_runs: bool = False) -> list[Row]:
-    """One row per claim and condition, in the catalogue's order; smoke runs decide nothing and are left out."""
+def scoreboard(catalogue: Catalogue, store: Store, *, all_runs: bool = False) -> list[Entry]:
+    """One entry per claim, in the catalogue's order; smoke runs decide nothing and are left out."""
     if all_runs:
         runs = [run for run in runs_at_hand(store) if run.scale != "smoke"]
     else:
@@ -38,8 +53,20 @@ def scoreboard(catalogue: Catalogue, store: Store, *, all_runs: bool = False) ->
     order = {study.id: index for index, study in enumerate(catalogue)}
     runs = sorted((run for run in runs if run.study in order), key=lambda run: order[run.study])
     versions = versions_at_hand()
-    return [
-        Row(dataclasses.replace(verdict, stale=stale), run.name)
-        for run, stale in [(run, run.stale(versions)) for run in runs]
-        for verdict in run.verdicts
-    ]
+    found = []
+    for run in runs:
+        stale = run.stale(versions)
+        rows = [dataclasses.replace(row, stale=stale or row.stale) for row in run.verdicts]
+        found += [
+            Entry(judged, any(row.stale for row in judged.rows), run.name) for judged in judgements(rows)
+        ]
+    return found
+
+
+def counts(judged: Iterable[Judgement]) -> dict[str, dict[str, int]]:
+    """Count claims by verdict: the papers' own, and apart from them ours."""
+    every = list(judged)
+    return {
+        "paper": tally(each for each in every if not each.ours),
+        "ours": tally(each for each in every if each.ours),
+    }

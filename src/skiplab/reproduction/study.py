@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction.claim import Claim, Kind
+from skiplab.reproduction.claim import OURS, Claim, Kind, is_place
 from skiplab.reproduction.trial import Call
 from skiplab.reproduction.words import read
 
@@ -30,7 +30,8 @@ class Study:
 
     ``words=__file__`` names the declaring file, beside which a Markdown file says what is said of the study.
     ``item`` follows from the id (figure-7 is Figure 7) unless it is given. ``kind``, ``unit``, ``source`` are those
-    of every claim that names none; a study that names no source quotes its own item.
+    of every claim that names none; a study that names no source quotes its own item, and
+    one that is no place in a paper speaks for itself ("ours").
     """
 
     id: str
@@ -54,9 +55,8 @@ class Study:
         kind, _, number = name.partition("-")
         object.__setattr__(self, "paper", paper)
         object.__setattr__(self, "item", self.item or f"{kind.capitalize()} {number}".strip())
-        filled = tuple(
-            claim.filled(self.kind, self.unit, self.source or self.item.lower()) for claim in self.claims
-        )
+        source = self.source or (self.item.lower() if is_place(self.item) else OURS)
+        filled = tuple(claim.filled(self.kind, self.unit, source) for claim in self.claims)
         object.__setattr__(self, "claims", filled)
 
     @property
@@ -92,14 +92,20 @@ class Study:
 
 @dataclass(frozen=True)
 class Alias:
-    """An item that repeats another paper's: the same study under its own id, found by the other's."""
+    """An item that repeats another paper's: the same trials and figure under its own id, found by the other's.
+
+    ``words`` and ``claims`` are its own; where none are given, the other study's stand in.
+    """
 
     id: str
     of: str
+    words: str = ""
+    claims: Sequence[Claim] = field(default=(), repr=False)
 
     def resolved(self, study: Study) -> Study:
-        """The other study under this id."""
-        return replace(study, id=self.id, item="", in_tour=False)
+        """The other study under this id, with what this item says itself."""
+        words, claims = self.words or study.words, self.claims or study.claims
+        return replace(study, id=self.id, item="", in_tour=False, words=words, claims=claims, source="")
 
 
 def stage_name(stage: Stage) -> str:

@@ -14,7 +14,7 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -46,15 +46,25 @@ def versions_at_hand() -> dict[str, int]:
 
 
 class Trial:
-    """A named, versioned function ``function(settings, bench) -> DataFrame``; made by ``@trial``."""
+    """A named, versioned function ``function(settings, bench) -> DataFrame``; made by ``@trial``.
 
-    def __init__(self, function: Callable[[Any, Bench], pd.DataFrame], name: str, version: int) -> None:
+    ``memory(settings, device)`` says about how many bytes it takes, where that may be much.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any, Bench], pd.DataFrame],
+        name: str,
+        version: int,
+        memory: Callable[[Any, str], int] | None = None,
+    ) -> None:
         require(
             NAME.fullmatch(name) is not None, f"{name!r} is no name of a trial; write 'paper/what-it-does'."
         )
         self.function = function
         self.name = name
         self.version = version
+        self.memory = memory
         self.home = (function.__module__, function.__name__)
         self.__doc__ = function.__doc__
         other = _KNOWN.setdefault(name, self)
@@ -105,9 +115,11 @@ def load_file(path: Path, module: str = "") -> ModuleType:
     return found
 
 
-def trial(name: str, *, version: int) -> Callable[[Callable[[Any, Bench], pd.DataFrame]], Trial]:
+def trial(
+    name: str, *, version: int, memory: Callable[[Any, str], int] | None = None
+) -> Callable[[Callable[[Any, Bench], pd.DataFrame]], Trial]:
     """Turn a function into a trial; raise the version when its numbers would move."""
-    return lambda function: Trial(function, name, version)
+    return lambda function: Trial(function, name, version, memory)
 
 
 @dataclass(frozen=True)
@@ -126,6 +138,12 @@ class Call:
         parts = [self.trial.name, self.trial.version, settings, fingerprint(data) if data else None]
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def largest(calls: Sequence[Call], device: str) -> tuple[int, Call] | None:
+    """The call that takes most memory on a device, and its bytes; None where no trial says how much it takes."""
+    sized = [(call.trial.memory(call.settings, device), call) for call in calls if call.trial.memory]
+    return max(sized, key=lambda pair: pair[0], default=None)
 
 
 def changed_settings(settings: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from skiplab.checks import one_of, require
 from skiplab.reproduction.claim import OURS, Claim, Evidence, Kind
 from skiplab.reproduction.kinds import Finding, named
 from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED, Region
+from skiplab.reproduction.power import runs_to_settle
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
 
@@ -68,6 +69,9 @@ class Verdict:
     worth: float | None = None
     spread: float | None = None
     paired: bool = False
+    needs: int | None = (
+        None  # runs that would settle an undecided row, if statistic and spread stayed as they are
+    )
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -93,6 +97,11 @@ class Verdict:
     def region(self) -> Region:
         """The statistic's values for which the claim holds; an end may be infinite."""
         return self.meaning.region(self.margin, self.paper_value)
+
+    @property
+    def refuted_below(self) -> float:
+        """Where an interval that stays below contradicts: the region's end, and the effect worth having above it."""
+        return self.region[0] + (self.worth or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as strict JSON takes them."""
@@ -191,7 +200,7 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
     low, high, runs = found.low, found.high, min(len(sample) for sample in row.samples)
     if found.test is not None:
         low, high = statistics.inverted(found.test, (*found.region, *(found.refuted or ())), at.level)
-    return Verdict(
+    judged = Verdict(
         study=study,
         claim=row.claim.id,
         condition=evidence.condition,
@@ -219,6 +228,7 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
         spread=None if found.test is None else found.test.error * math.sqrt(runs),
         paired=evidence.paired and len(row.samples) > 1,
     )
+    return dataclasses.replace(judged, needs=runs_to_settle(judged))
 
 
 def _row(study: str, claim: Claim, evidence: Evidence) -> _Row:

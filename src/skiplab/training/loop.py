@@ -20,6 +20,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.randomness import torch_generator
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.checkpoints import Checkpoints
+from skiplab.training.memory import members_at_once
 from skiplab.training.optimisers import Adam, Optimiser
 from skiplab.training.regularisers import Penalty
 from skiplab.training.schedules import Constant, Schedule
@@ -42,7 +43,8 @@ class Plan:
     """How to train: settings shared by all members, and those that each has its own of.
 
     ``mixed`` computes the passes through the networks in bfloat16 where torch's autocast holds that safe; parameters,
-    losses and updates keep their precision.
+    losses and updates keep their precision. ``fused`` computes fully connected networks by a few Triton kernels: None
+    in mixed precision on a GPU, True always, or refuses, False never.
     """
 
     epochs: int
@@ -56,6 +58,7 @@ class Plan:
     penalties: Sequence[Penalty] = ()
     callbacks: Sequence[Callback] = ()
     mixed: bool = False
+    fused: bool | None = None
 
     def __post_init__(self) -> None:
         at_least("epochs", self.epochs, 0)
@@ -92,7 +95,9 @@ def train(
         f"{plan.rate} was given as rate; give one number, or one for each of {size} members.",
     )
     rate = torch.tensor(plan.rate, dtype=torch.float64, device=ensemble.device).expand(size)
-    step = Step(ensemble, data, plan.optimiser, plan.criterion, plan.penalties, plan.augmentation, plan.mixed)
+    at_once = members_at_once(ensemble, data, plan.batch_size, plan.criterion)
+    how = (plan.optimiser, plan.criterion, plan.penalties, plan.augmentation, plan.mixed, plan.fused)
+    step = Step(ensemble, data, *how, at_once=at_once)
     metrics = torch.full((2, plan.epochs, size), torch.nan, dtype=torch.float64, device=ensemble.device)
     rows: Rows = []
     start = 0
@@ -110,16 +115,17 @@ def train(
             if number in callback.steps:
                 rows.extend(callback.measure(ensemble, number))
                 ensemble.train()  # a callback may have looked at the networks in evaluation mode
+                step.refresh()
 
     ensemble.train()
     steps = -(-count // plan.batch_size)
-    if ensemble.device.type == "cuda":
+    if ensemble.device.type == "cuda" and step.fused is None:
         # torch computes eagerly once a function was compiled for eight shapes; without a fresh start a run's
         # numbers would depend on how many ran before it.
         torch.compiler.reset()
         # Not by the steps that are left: a resumed run must compute as the uninterrupted one, bit for bit.
         if steps * plan.epochs * size >= COMPILE_FROM:
-            ensemble.compile()
+            step.compile()
     number = start * steps
     for epoch in range(start, plan.epochs):
         step.rate.copy_(rate * plan.schedule.factor(epoch, metrics[1, :epoch]))

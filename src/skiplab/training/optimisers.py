@@ -9,11 +9,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from skiplab.checks import at_least, require
+
+if TYPE_CHECKING:
+    from skiplab.ensembles.fused.passes import Passes
 
 State = dict[str, Tensor]
 
@@ -33,9 +37,20 @@ class Adam:
             "steps": torch.zeros((), dtype=torch.float64, device=rows.device),
         }
 
-    def step(self, rows: Tensor, gradient: Tensor, state: State, rate: Tensor, alive: Tensor) -> None:
-        """θ ← θ − rate · m̂ / (√v̂ + ε), with a rate (E,) a member."""
+    def step(
+        self,
+        rows: Tensor,
+        gradient: Tensor,
+        state: State,
+        rate: Tensor,
+        alive: Tensor,
+        passes: Passes | None = None,
+    ) -> None:
+        """θ ← θ − rate · m̂ / (√v̂ + ε), with a rate (E,) per member; fused ``passes`` have a kernel of their own."""
         state["steps"] += 1
+        if passes is not None:
+            passes.adam(state, rate, alive, self.betas, self.eps)
+            return
         beta1, beta2 = self.betas
         correct1 = 1 - beta1 ** state["steps"]
         correct2 = (1 - beta2 ** state["steps"]).sqrt().to(rows.dtype)
@@ -60,12 +75,22 @@ class SGD:
         """State before the first step."""
         return {"velocity": torch.zeros_like(rows)} if self.momentum else {}
 
-    def step(self, rows: Tensor, gradient: Tensor, state: State, rate: Tensor, alive: Tensor) -> None:
+    def step(
+        self,
+        rows: Tensor,
+        gradient: Tensor,
+        state: State,
+        rate: Tensor,
+        alive: Tensor,
+        passes: Passes | None = None,
+    ) -> None:
         """v ← μv + g; θ ← θ − rate·v, or − rate·(g + μv) with Nesterov's momentum."""
         scale = (alive * rate).to(rows.dtype).unsqueeze(1)
         velocity = state.get("velocity")
-        update = _compiled(_descend, rows.device)
+        update = _descend if passes is not None else _compiled(_descend, rows.device)
         update(rows, gradient, velocity, scale, alive.unsqueeze(1), self.momentum, self.nesterov)
+        if passes is not None:
+            passes.refresh()
 
 
 Optimiser = Adam | SGD

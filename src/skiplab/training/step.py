@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from skiplab.checks import require
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
+from skiplab.ensembles.fused import fused_passes
 from skiplab.training.augmentation import CropAndFlip
+from skiplab.training.memory import parts_of
 from skiplab.training.optimisers import Optimiser
 from skiplab.training.regularisers import Penalty
+
+if TYPE_CHECKING:
+    from skiplab.ensembles.fused.passes import Passes
 
 WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph asks for
 
@@ -19,7 +27,9 @@ WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph ask
 class Step:
     """Gather a batch a member, differentiate, penalise, update; count losses and hits on the device.
 
-    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it.
+    ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. ``at_once`` members
+    are differentiated together (default: all), and these parts of the ensemble one after the other. The attribute
+    ``fused`` holds the Triton kernels of fully connected networks, or None where torch's own operations compute.
     """
 
     def __init__(
@@ -31,6 +41,8 @@ class Step:
         penalties: Sequence[Penalty],
         augmentation: CropAndFlip | None,
         mixed: bool = False,
+        fused: bool | None = None,
+        at_once: int | None = None,
     ) -> None:
         size, device = ensemble.size, ensemble.device
         self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
@@ -42,7 +54,20 @@ class Step:
         self.hits = torch.zeros(size, dtype=torch.int64, device=device)
         self.state = optimiser.start(ensemble.rows)
         self.draws = torch.zeros(3, size, len(data.labels), dtype=torch.uint8, device=device)
+        able = criterion is F.cross_entropy and augmentation is None
+        require(
+            able or not fused, "fused passes need cross-entropy without augmentation; leave out fused=True."
+        )
+        # The kernels take all members at once.
+        wanted = fused if able and (at_once or size) >= size else False
+        self.fused = fused_passes(ensemble, data.inputs, data.labels, mixed=mixed, wanted=wanted)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self.parts = parts_of(ensemble, at_once or size)
+
+    def compile(self) -> None:
+        """Fuse the passes of every part, as ``Ensemble.compile`` does."""
+        for _, part in self.parts:
+            part.compile()
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -65,10 +90,13 @@ class Step:
         graph.replay()
 
     def _step(self, indices: Tensor) -> None:
+        if self.fused is not None:
+            self._fused_step(self.fused, indices)
+            return
         rows = self.ensemble.rows
-        inputs = self._gather(indices)
         labels = self.data.labels[indices]
-        losses, outputs, gradient = self.ensemble.gradients(inputs, labels, self.criterion, mixed=self.mixed)
+        each = [self._gradients(members, part, indices, labels) for members, part in self.parts]
+        losses, outputs, gradient = each[0] if len(each) == 1 else map(torch.cat, zip(*each, strict=True))
         for penalty in self.penalties:
             penalty.add_gradient_(rows, gradient)
         # The norm is finite only if the gradient is; its overflow (float32: above 1.8e19) counts as divergence
@@ -79,15 +107,36 @@ class Step:
         if not labels.is_floating_point():
             self.hits += (outputs.argmax(-1) == labels).sum(1)
 
-    def _gather(self, indices: Tensor) -> Tensor:
+    def _fused_step(self, passes: Passes, indices: Tensor) -> None:
+        """The same step by Triton kernels."""
+        rows, gradient = self.ensemble.rows, passes.gradient
+        kept = passes.differentiate(indices)
+        for penalty in self.penalties:
+            penalty.add_gradient_(rows, gradient)
+        changed = any(
+            part.start < passes.first_bias for penalty in self.penalties for part in penalty.columns
+        )
+        passes.tally(kept, self.alive, self.loss_sum, self.hits, changed=changed)
+        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive, passes)
+
+    def _gather(self, indices: Tensor, draws: Tensor) -> Tensor:
         if self.augmentation is not None:
-            return self.augmentation.batch(self.data.inputs, indices, self.draws)
+            return self.augmentation.batch(self.data.inputs, indices, draws)
         samples = self.data.inputs.index_select(0, indices.reshape(-1))
         return samples.view(*indices.shape, *samples.shape[1:])
+
+    def _gradients(
+        self, members: slice, part: Ensemble, indices: Tensor, labels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        inputs = self._gather(indices[members], self.draws[:, members])
+        return part.gradients(inputs, labels[members], self.criterion, mixed=self.mixed)
 
     def _capture(self, static: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         """Record the step as a graph; warm-up steps change state, so it is put back afterwards."""
         before = {name: tensor.clone() for name, tensor in self.tensors.items()}
+        if self.fused is not None:
+            with self.fused.compiling():
+                self._step(static)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -104,3 +153,9 @@ class Step:
         """Copy saved tensors back in place, so that captured graphs keep their addresses."""
         for name, tensor in self.tensors.items():
             tensor.copy_(tensors[name])
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take notice of parameters that something else than a step has changed."""
+        if self.fused is not None:
+            self.fused.refresh()

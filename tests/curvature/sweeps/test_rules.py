@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from skiplab.curvature.sweeps import bilinear_rules as bilinear
 from skiplab.curvature.sweeps import forward_rules as rules
+from skiplab.curvature.sweeps import rectified_rule
 from skiplab.curvature.sweeps.forward_rules import Rule
 from skiplab.curvature.sweeps.workspace import Workspace
 from skiplab.randomness import torch_generator
@@ -57,6 +58,11 @@ CASES = {
     "difference that repeats the first": Case(rules.Sum(-1), torch.sub, ((4,), (5, 4))),
     "scale": Case(rules.Scale(-2.5), lambda x: -2.5 * x, ((5, 4),)),
     "relu": Case(rules.Elementwise(rules.relu, curved=False), torch.relu, ((5, 4),)),
+    "linear layer and relu": Case(
+        rectified_rule.RectifiedAffine(),
+        lambda x, w, b: torch.relu(F.linear(x, w, b)),
+        ((5, 4), (3, 4), (3,)),
+    ),
     "leaky relu": Case(
         rules.Elementwise(partial(rules.leaky_relu, slope=0.2), curved=False),
         lambda x: F.leaky_relu(x, 0.2),

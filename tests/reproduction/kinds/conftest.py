@@ -17,8 +17,10 @@ from skiplab.reproduction.verdict import Verdict, judge
 def judged() -> Callable[..., Verdict]:
     """Judges a lone claim of a kind."""
 
-    def verdict(kind: Kind, samples: Sequence[Any], paper: float | None = None, unit: str = "") -> Verdict:
-        evidence = Evidence("all", samples, paper_value=paper)
+    def verdict(
+        kind: Kind, samples: Sequence[Any], paper: float | None = None, unit: str = "", paired: bool = False
+    ) -> Verdict:
+        evidence = Evidence("all", samples, paper_value=paper, paired=paired)
         claims = [Claim("claim", "text", lambda results: [evidence], kind, unit)]
         study = Study("paper/item", __file__, {}, [], lambda results: None, claims, {})
         (found,) = judge(study, Results(None), "quick")

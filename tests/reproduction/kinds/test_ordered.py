@@ -24,11 +24,28 @@ NOISE = [-2.0, -1.0, -0.5, 0.5, 1.0, 2.0]
         ([LOW, MIDDLE, HIGH], "holds"),
         ([HIGH, MIDDLE, LOW], "contradicted"),
         ([LOW, LOW, LOW], "undecided"),
+        ([LOW, LOW], "undecided"),
         ([LOW, HIGH], "holds"),
     ],
 )
 def test_it_can_go_either_way(samples: Sequence[Any], expected: str, judged: Judge) -> None:
     assert judged(Ordered(), samples).verdict == expected
+
+
+def test_pairs_are_counted_within_seeds(judged: Judge) -> None:
+    seeds = 10.0 * np.arange(8.0)
+    samples = [seeds, seeds + 1, seeds + 2]  # a seed matters more than the order
+    apart, paired = judged(Ordered(), samples), judged(Ordered(), samples, paired=True)
+    assert (apart.verdict, paired.verdict) == ("undecided", "holds")
+    assert paired.statistic == 1.0
+    assert judged(Ordered(), samples[::-1], paired=True).verdict == "contradicted"
+
+
+def test_an_order_too_weak_to_matter_is_contradicted(judged: Judge) -> None:
+    equal = np.zeros(2000)
+    row = judged(Ordered(), [equal, equal], paired=True)
+    assert (row.statistic, row.verdict) == (0.5, "contradicted")
+    assert row.refuted_below == pytest.approx(0.556)
 
 
 def test_steps_that_fall_are_shown(judged: Judge) -> None:
@@ -42,4 +59,7 @@ def test_steps_that_fall_are_shown(judged: Judge) -> None:
 def test_region_and_rule(judged: Judge) -> None:
     row = judged(Ordered(), [LOW, HIGH], unit="points")
     assert (row.margin, row.region) == (None, (0.5, math.inf))
-    assert row.meaning.rule(row) == "Holds where P(later > earlier) over pairs of runs is above ½."
+    assert (
+        row.meaning.rule(row)
+        == "Holds where P(later > earlier) over pairs of runs is above ½; below 0.556 contradicts."
+    )

@@ -28,8 +28,18 @@ NOISE = [-2.0, -1.0, -0.5, 0.5, 1.0, 2.0]
         (Value(0.001), 100 + LOW, 103.0, "undecided"),
         (Value(0.1, spread="range"), LOW, 3.0, "holds"),
         (Value(0.1, spread="range"), LOW, 7.7, "holds"),
-        (Value(0.1, spread="range"), LOW, 7.8, "contradicted"),
-        (Value(0.1, spread="range"), LOW + 1, 0.9, "contradicted"),
+        (Value(0.1, spread="range"), LOW, 7.8, "undecided"),
+        (Value(0.1, spread="range"), LOW + 1, 0.9, "undecided"),
+        (Value(0.1, spread="range"), np.arange(38.0), 50.0, "undecided"),
+        (Value(0.1, spread="range"), np.arange(39.0), 50.0, "contradicted"),
+        (Value(0.1, spread="range"), np.arange(39.0), -1.0, "contradicted"),
+        (
+            Value(0.0, spread="range"),
+            np.arange(99.0),
+            97.5,
+            "contradicted",
+        ),  # inside, at rank 2 of 100 from above
+        (Value(0.0, spread="range"), np.arange(99.0), 96.5, "holds"),
         (Value(0.1, spread="range"), LOW + 1, 0.95, "holds"),
         # A tolerance relative to 0 is 0, and "within" includes the end.
         (Value(0.1), [0.0] * 5, 0.0, "holds"),
@@ -52,7 +62,8 @@ def test_region_rule_and_mark(judged: Judge) -> None:
 
 def test_a_range_is_its_own_interval(judged: Judge) -> None:
     row = judged(Value(0.1, spread="range"), [LOW], 3.0)
-    assert (row.low, row.high, row.statistic, row.p) == (0.0, 7.0, 3.5, None)
+    assert (row.low, row.high, row.statistic, row.spread) == (0.0, 7.0, 3.5, None)
+    assert judged(Value(0.0, spread="range"), [LOW], 8.0).p == pytest.approx(2 / 9)
     assert row.detail == "the interval is the range of the runs"
 
 

@@ -376,3 +376,13 @@ def test_the_figure_has_a_line_per_model_and_a_tick_per_depth() -> None:
     assert [text.get_text() for text in test.get_xticklabels()] == ["6", "14", "50"]
     heights = test.containers[3].lines[0].get_ydata()  # the ReLU networks' means
     assert heights.tolist() == pytest.approx([0.6025, 0.5025, 0.3025])
+
+
+def test_memory_is_counted_for_images_as_the_networks_see_them() -> None:
+    assert trials.train.memory is not None
+    deeper = dataclasses.replace(NETWORKS, depth=10)
+    assert trials.train.memory(deeper, "cpu") > trials.train.memory(NETWORKS, "cpu") > 0
+    kept = dataclasses.replace(deeper, depth=50)
+    # Activities that are computed again are not kept.
+    spared = dataclasses.replace(kept, checkpoint_every=4)
+    assert trials.train.memory(spared, "cpu") < trials.train.memory(kept, "cpu")

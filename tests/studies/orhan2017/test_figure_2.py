@@ -89,14 +89,14 @@ def test_every_claim_falls_where_the_paper_is_wrong() -> None:
 
 
 def test_the_papers_level_is_used() -> None:
-    """A difference of p between .01 and .05 stays undecided."""
+    """A difference within seeds of p between .01 and .05 stays undecided."""
     assert STUDY.alpha == 0.01
     parts = [
         stored(seed, made(model, seed, base + spread * (seed % 3 - 1)))
         for model, base, spread in (
             ("plain", 1.0, 0.0),
             ("residual", 0.7, 0.04),
-            ("hyper-residual", 0.64, 0.04),
+            ("hyper-residual", 0.65, -0.01),
         )
         for seed in (*range(6), 500)
     ]
@@ -111,6 +111,41 @@ def test_the_papers_level_is_used() -> None:
 def test_runs_at_chance_have_nothing_to_keep() -> None:
     frame = pd.concat([made("residual", 0, 0.5), made("residual", 1, 1.0, accuracy=0.1)])
     assert rescaled_networks.above_chance(frame).tolist() == pytest.approx([(0.45 - 0.1) / 0.8], abs=1e-6)
+
+
+def test_networks_that_never_learn_are_no_evidence_of_symmetry() -> None:
+    """Their ratio is 1 whatever their symmetry; a seed counts only if both networks learn."""
+    dead = {("hyper-residual", 0), ("residual", 1)}
+    parts = [
+        stored(
+            seed,
+            made(model, seed, 1.0 if (model, seed) in dead else base + seed % 500 / 1000,
+                 accuracy=0.1 if (model, seed) in dead else 0.9),
+        )
+        for model, base in (("plain", 1.0), ("residual", 0.7), ("hyper-residual", 0.6))
+        for seed in (*range(8), 500)
+    ]  # fmt: skip
+    one = dataclasses.replace(SETTINGS, gains=(1.0,))
+    rows = {row.condition: row for row in judge(STUDY, Results(one, parts), "quick")
+            if row.claim == "hyper-less-than-residual"}  # fmt: skip
+    alive, every = (rows[f"digits, best gains (1), {who}"] for who in ("those that learn", "all networks"))
+    assert (alive.headline, every.headline) == (True, False)
+    assert (alive.runs, every.runs) == (6, 8)
+    assert alive.statistic == pytest.approx(0.1, abs=1e-6)
+    assert every.statistic == pytest.approx((6 * 0.1 - 0.3 + 0.399) / 8, abs=1e-6)
+    assert "never learn: residual 1 of 8 (2 to 47 %), hyper-residual 1 of 8" in alive.detail
+
+
+def test_a_diverged_network_leaves_its_seed_out_of_a_pair() -> None:
+    whole = results_of((1.0, 0.7, 0.4))
+    parts = [
+        dataclasses.replace(part, table=part.table[part.table["quantity"] == "accuracy"])
+        if part.table["model"].iloc[0] == "residual" and part.table["seed"].iloc[0] == 2
+        else part
+        for part in whole.parts
+    ]
+    rows = judge(STUDY, Results(SETTINGS, parts), "quick")
+    assert {row.runs for row in rows if row.claim.startswith("hyper-less-than") and row.headline} == {5}
 
 
 def test_most_runs_are_at_the_best_gain() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -68,7 +69,7 @@ def results_of(table: pd.DataFrame) -> Results:
     return Results(figure_4.STUDY.settings["smoke"], [Part(landscape.name, "targets", table)])
 
 
-def test_evidence_counts_reversed_steps_and_takes_differences_within_targets() -> None:
+def test_evidence_compares_within_targets() -> None:
     results = numbers(
         plain=[9.0, 9.0, 1.0],
         path_residual=[8.0, 5.0, 2.0],
@@ -76,12 +77,41 @@ def test_evidence_counts_reversed_steps_and_takes_differences_within_targets() -
         hyper_residual=[1, 1, 4],
     )
     evidence = {claim.id: list(claim.evidence(results)) for claim in figure_4.STUDY.claims}
-    assert evidence["order-of-minima"][0].samples == [[0, 1, 3]]
-    assert evidence["shortest-walks-plain"][0].samples == [[-8.0, -8.0, 1.0]]
-    assert evidence["largest-basins-hyper"][0].samples == [[-8.0, -8.0, 1.0]]
+    steps = evidence["order-of-minima"]
+    assert [row.condition for row in steps] == [
+        "plain above path-residual",
+        "path-residual above residual",
+        "residual above hyper-residual",
+    ]
+    assert steps[1].samples == [[7.0, 6.0, 3.0], [8.0, 5.0, 2.0]]
+    assert [row.detail for row in steps] == [f"in {right} of 3 targets" for right in (2, 1, 2)]
+    assert all(row.paired and row.headline for row in steps)
+    walks, basins = (evidence[claim][0] for claim in ("shortest-walks-plain", "largest-basins-hyper"))
+    assert walks.samples[0] == pytest.approx([math.log10(1 / 9), math.log10(1 / 9), math.log10(2)])
+    assert basins.samples[0] == pytest.approx([math.log10(1 / 9), math.log10(1 / 9), math.log10(4 / 3)])
     minima = {row.condition: (row.samples, row.paper_value) for row in evidence["number-of-minima"]}
     assert minima["plain"] == ([[9.0, 9.0, 1.0]], 3.2e6)
     assert minima["hyper-residual"] == ([[1.0, 1.0, 4.0]], 54.0)
+
+
+def test_an_order_that_a_step_reverses_does_not_hold() -> None:
+    right = {"plain": [9.0] * 20, "path_residual": [8.0] * 20, "hyper_residual": [1.0] * 20}
+
+    def found(residual: list[float]) -> list[str]:
+        rows = judge(figure_s1.STUDY, numbers(**right, residual=residual), "quick")
+        return [row.verdict for row in rows if row.claim == "order-of-minima"]
+
+    assert found([7.0] * 20) == ["holds"] * 3
+    assert found([7.0] * 15 + [8.5] * 5) == ["holds"] * 3  # 15 of 20: sign test, p = .04
+    assert found([7.0] * 10 + [8.5] * 10) == ["holds", "undecided", "holds"]
+    assert found([8.5] * 20) == ["holds", "contradicted", "holds"]
+
+
+def test_a_paper_value_below_all_of_20_targets_stays_undecided() -> None:
+    table = {"plain": [3.2e6] * 20, "path_residual": [505e3] * 20, "residual": [140e3] * 20}
+    rows = judge(figure_4.STUDY, numbers(**table, hyper_residual=[*range(70, 90)]), "quick")
+    (hyper,) = [row for row in rows if row.condition == "hyper-residual" and row.claim == "number-of-minima"]
+    assert (hyper.verdict, hyper.p) == ("undecided", pytest.approx(2 / 21))
 
 
 def test_an_output_sign_doubles_the_plain_minima() -> None:

@@ -34,7 +34,7 @@ def test_the_residual_network_is_faster_but_for_a_start_along_the_modes(
     assert (ones.verdict, ones.headline) == ("holds", True)
     assert "loss stays at 1.125" in ones.detail
     modes = found["(b) plain a = v, b = u"]
-    assert (modes.statistic, modes.verdict, modes.headline) == (0.0, "undecided", False)
+    assert (modes.statistic, modes.verdict, modes.headline) == (0.0, "contradicted", False)
     half = found["(b) plain a = [1, 1]/√2, b = u"]
     assert half.detail == "steps: plain 140, residual 75; as printed, plain 243"
 

@@ -50,11 +50,32 @@ def test_the_order_of_times_holds_and_that_of_steps_does_not(
 
 
 def test_the_speed_at_the_origin_depends_on_s(verdicts: dict[tuple[str, str], Verdict]) -> None:
-    """√2|s − 1| and √5|s − 2|."""
-    three = verdicts["faster-at-the-origin", "hyper-residual − residual, s = 3"]
-    assert three.verdict == "contradicted"
-    assert three.statistic == pytest.approx(np.sqrt(5) - np.sqrt(8), abs=1e-3)
-    assert verdicts["faster-at-the-origin", "hyper-residual − residual, s = 1.5"].verdict == "holds"
+    """√2|s − 1| and √5|s − 2|, so that the paper's claim has no verdict on one against the other."""
+    three = verdicts["faster-at-the-origin", "hyper-residual over residual, s = 3"]
+    assert (three.verdict, three.headline) == ("contradicted", False)
+    assert three.statistic == pytest.approx(np.log10(np.sqrt(5) / np.sqrt(8)), abs=1e-3)
+    assert verdicts["faster-at-the-origin", "hyper-residual over residual, s = 1.5"].verdict == "holds"
+    headlines = {v.condition: v.verdict for v in verdicts.values() if v.claim == three.claim and v.headline}
+    assert headlines == {
+        f"{network} over plain, s = {s}": "holds"
+        for network in ("residual", "hyper-residual")
+        for s in (3, 1.5)
+    }
+    interval = [v for v in verdicts.values() if v.claim == "residual-faster-for-some-s"]
+    assert {v.verdict for v in interval} == {"holds"}
+    assert {v.detail for v in interval} == {"between 1.61 and 3.72"}
+
+
+def test_an_s_on_the_wrong_side_contradicts_the_interval(
+    results: Results, with_rows: Callable[..., Results]
+) -> None:
+    table = results.frame
+    changed = table.copy()
+    rows = (table["quantity"] == "initial speed") & (table["network"] == "residual") & (table["layers"] == 2)
+    changed.loc[rows & (table["s"] == 3.0) & (table["run"] == 1), "value"] = 0.1
+    found = judge(STUDY, with_rows(results, changed), "quick")
+    against = {row.condition for row in found if row.verdict == "contradicted" and row.source == "ours"}
+    assert against == {"s = 3"}
 
 
 def test_eqs_22_and_23_are_descent_under_each_others_labels(

@@ -100,6 +100,36 @@ def test_the_interior_sigma_is_chosen_on_the_other_seeds(trained: Make, by_stage
     assert row.condition == "digits, gain 1"
 
 
+def test_the_end_of_the_grid_is_chosen_on_the_other_seeds_too(trained: Make, by_stage: AsResults) -> None:
+    # σ = 0 is best on seed 500 alone, so seed 500 is compared with σ = 1, which the others prefer.
+    values = {0.0: (0.9, 0.1, 0.1), 0.5: (0.6, 0.6, 0.6), 1.0: (0.3, 0.4, 0.5)}
+    frame = pd.concat(
+        trained("bias-symm-break", 500 + seed, [value], sigma=sigma, strength=0.01)
+        for sigma, by_seed in values.items()
+        for seed, value in enumerate(by_seed)
+    )
+    (row,) = figure_7.interior_sigma(by_stage(SETTINGS, frame))
+    np.testing.assert_allclose(row.samples[0], [0.6 - 0.3, 0.6 - 0.1, 0.6 - 0.1], atol=1e-6)
+
+
+def test_a_grid_that_ends_at_its_best_sigma_says_nothing(trained: Make, by_stage: AsResults) -> None:
+    frame = search_table(trained, {0.0: 0.1, 0.1: 0.2, 0.5: 0.3, 1.0: 0.4})
+    (row,) = figure_7.interior_sigma(by_stage(SETTINGS, frame))
+    assert len(row.samples[0]) == 0
+    assert row.detail == "σ = 1 is best, where the grid ends"
+
+
+def test_headlines_say_which_sigma_and_lambda_were_found(
+    as_the_paper_says: pd.DataFrame, by_stage: AsResults
+) -> None:
+    found = verdicts(by_stage(SETTINGS, as_the_paper_says))
+    assert found["symm-break-beats-plain"].detail == "σ = 0.5, λ = 0.01 found, where the grid of λ ends"
+    wider = dataclasses.replace(SETTINGS, strengths=(0.01, 0.1))
+    found = verdicts(by_stage(wider, as_the_paper_says))
+    assert found["init-is-not-enough"].detail == "σ = 0.5, λ = 0.01 found"
+    assert found["l2-does-not-help"].detail == ""
+
+
 def test_without_an_interior_there_is_no_evidence(trained: Make, by_stage: AsResults) -> None:
     frame = search_table(trained, {0.0: 0.1, 0.1: 0.2})
     (row,) = figure_7.interior_sigma(by_stage(SETTINGS, frame))

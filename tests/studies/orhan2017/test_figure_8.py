@@ -37,6 +37,7 @@ def frame_of(trained: Make, slopes: dict[str, float], accuracy: dict[str, float]
     ("slopes", "accuracy", "verdict"),
     [
         ((1.0, 0.01, 1.0), (0.5, 0.9, 0.6, 0.901), "holds"),
+        ((1.0, -1.0, 1.0), (0.5, 0.6, 0.6, 0.9), "holds"),  # growing gradients, and BatchNorm far better
         ((0.1, 1.0, 0.1), (0.5, 0.9, 0.6, 0.7), "contradicted"),
     ],
 )

@@ -30,7 +30,7 @@ def test_a_tau_too_large_fails_and_is_counted(table: pd.DataFrame) -> None:
 
 def test_verdicts(results: Results) -> None:
     verdicts = judge(STUDY, results, "quick")
-    printed = {"prescribed-printed", "skip-vectors-printed", "overlaps-printed"}
+    printed = {"correlation-as-prescribed", "skip-vectors-printed", "overlaps-of-eigenvectors"}
     for each in verdicts:
         at_zero = each.condition == "τ = 0"
         wrong = each.claim == "transpose-printed" or (each.claim in printed and not at_zero)

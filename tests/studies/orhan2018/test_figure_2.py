@@ -37,12 +37,20 @@ def test_the_verdicts(results: Results) -> None:
     """The relaxed flow holds; Wei's ż does not; the short form is off at small z, and says so in a further row."""
     verdicts = {(v.claim, v.condition): v.verdict for v in judge(STUDY, results, "quick")}
     by_claim = {claim: {v for (c, _), v in verdicts.items() if c == claim} for claim, _ in verdicts}
-    assert by_claim["stable-segment"] == {"holds"}
+    assert by_claim["stable-segment"] == by_claim["stability-by-curvature"] == {"holds"}
     assert by_claim["dependence-blind"] == {"holds"}
     assert verdicts["slow-flow-agrees", "z rate at z = 0.2"] == "holds"
     assert verdicts["slow-flow-agrees", "z rate at z = 0.2, relaxed, w held"] == "contradicted"
     assert verdicts["frozen-flow-agrees", "z rate at z = 0.9"] == "contradicted"
     assert verdicts["frozen-flow-agrees", "u rate at z = 0.2"] == "holds"
+
+
+def test_the_papers_claims_are_of_its_example_and_its_trajectory(results: Results) -> None:
+    rows = [row for row in judge(STUDY, results, "quick") if row.headline and not row.ours]
+    assert [(row.claim, row.condition) for row in rows] == [
+        ("stable-segment", "H negative definite"),
+        ("plateau", "two units, 2 % outside the basin"),
+    ]
 
 
 def test_starts_inside_fall_in_and_starts_outside_pass_the_elimination(results: Results) -> None:

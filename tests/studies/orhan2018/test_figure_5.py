@@ -104,7 +104,15 @@ def test_untrained_networks_are_further_rows() -> None:
     assert {row.condition.split(",")[0] for row in rows if row.headline} == {"epoch 1", "epoch 3"}
     untrained = [row for row in rows if row.condition.startswith("epoch 0")]
     assert untrained
-    assert all(row.statistic == 0 and row.verdict == "undecided" for row in untrained)
+    # The same networks: no difference, and as a further row no verdict on the claim.
+    assert all(row.statistic == 0 and not row.headline for row in untrained)
+
+
+def test_one_data_set_on_which_bias_regularisation_does_nothing_contradicts_it() -> None:
+    accuracy = {"plain": 0.4, "residual": 0.9, "bias-reg": 0.402}
+    rows = judge(figure_5.STUDY, found(accuracy, PAPER[1]), "quick")
+    (row,) = (row for row in rows if row.claim == "bias-reg-beats-plain" and row.headline)
+    assert (row.verdict, row.reason, row.paired) == ("contradicted", "no difference worth having", True)
 
 
 def searched(settings: Any, sets: tuple[str, ...]) -> Results:

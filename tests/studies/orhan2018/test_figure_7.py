@@ -68,12 +68,19 @@ def test_claims_follow_the_numbers(
     rows = [row for row in judge(STUDY, results, "quick") if row.headline]
     assert [(row.claim, row.condition, row.verdict) for row in rows] == [
         ("monotone-in-folding", "digits, best gains (1)", verdict),
-        ("orthogonal-not-worse", "digits, best gains (1)", verdict),
-        ("orthogonal-has-fewer-zeros", "digits, epoch 0, best gains (1)", verdict),
+        ("orthogonal-slightly-better", "digits, best gains (1)", verdict),
         ("orthogonal-has-fewer-zeros", "digits, epoch 1, best gains (1)", verdict),
     ]
     assert rows[1].statistic == pytest.approx(accuracies[2] - accuracies[3], abs=1e-6)
     assert rows[2].statistic == pytest.approx(identity - orthogonal, abs=1e-6)
+    assert [row.paired for row in rows] == [True] * 3
+    assert [row.ours for row in rows] == [False, False, True]
+
+
+def test_equal_accuracy_is_not_slightly_better() -> None:
+    rows = judge(STUDY, results_of((0.3, 0.5, 0.792, 0.79), 0.3, 0.1), "quick")
+    (row,) = (row for row in rows if row.claim == "orthogonal-slightly-better" and row.headline)
+    assert (row.verdict, row.reason) == ("contradicted", "no difference worth having")
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])

@@ -57,8 +57,8 @@ def test_claims_follow_the_numbers(
 ) -> None:
     rows = [row for row in judge(STUDY, results_of(accuracy, slopes), "quick") if row.headline]
     assert [(row.claim, row.condition, row.verdict) for row in rows] == [
-        ("gradients-do-not-vanish", "tau-0.2, digits, best gains (1)", verdict),
-        ("gradients-do-not-vanish", "tau-0.4, digits, best gains (1)", verdict),
+        ("gradients-do-not-vanish", "tau-0.2, digits, common gain 1", verdict),
+        ("gradients-do-not-vanish", "tau-0.4, digits, common gain 1", verdict),
         ("accuracy-falls-with-tau", "digits, best gains (1)", verdict),
     ]
     assert rows[0].statistic == pytest.approx(4 * (slopes[0] - slopes[1]), abs=1e-4)

@@ -139,7 +139,13 @@ def test_claims_follow_the_groups(sign: float, verdict: str) -> None:
     assert {row.verdict for row in rows} == {verdict}
     assert {row.runs for row in rows} == {6}
     headlines = {row.condition for row in rows if row.headline}
-    assert headlines == {"epoch 1, digits, best gain 1.41"}
+    assert headlines == {"epoch 1, digits, gain 1.41"}
+
+
+def test_glorots_gain_is_judged_where_networks_learn_there() -> None:
+    learning = made(NARROW.search, 1.0, [(500, 0.2, {})])
+    rows = judge(figure_s2.STUDY, found().and_then([learning]), "quick")
+    assert {row.condition for row in rows if row.headline} == {"epoch 1, digits, gain 1"}
 
 
 def test_differences_are_those_of_the_groups() -> None:
@@ -150,7 +156,7 @@ def test_differences_are_those_of_the_groups() -> None:
     assert norm.means == pytest.approx((1 + 12.5 / 16 + wobble, 1 + 2.5 / 16 + wobble), abs=1e-6)
     further = {row.condition for row in rows if row.claim == "best-larger-norms" and not row.headline}
     assert further == {
-        "epoch 0, digits, best gain 1.41",
+        "epoch 0, digits, gain 1.41",
         *(f"epoch {epoch}, digits, gain 1" for epoch in (0, 1)),
     }
 
@@ -165,7 +171,7 @@ def test_a_network_that_diverged_is_missed_by_name() -> None:
 def test_the_figure_has_a_row_per_condition() -> None:
     drawn = figure_s2.STUDY.figure(found())
     rows = [ax.get_ylabel().replace("\n", ", ") for ax in drawn.axes[::5]]
-    assert rows == ["Digits, 3 × 4 units, best gain 1.41", "Digits, 3 × 4 units, gain 1"]
+    assert rows == ["Digits, 3 × 4 units, gain 1.41", "Digits, 3 × 4 units, gain 1"]
     for ax in drawn.axes[:5]:
         best, worst = (line.get_ydata() for line in ax.get_lines())
         assert (best != worst).all()

@@ -68,6 +68,21 @@ def test_claims_follow_the_numbers(estimates: tuple[float, float, float], verdic
     assert {row.runs for row in rows} == {12}, "networks, not points, are counted"
 
 
+def test_estimates_that_never_move_contradict_a_relation_and_nothing_counts_for_the_paper() -> None:
+    rows = [row for row in verdicts(found((0.9, 0.0, 1.0))) if row.headline]
+    relations = [row for row in rows if row.claim.endswith("-linear")]
+    assert [(row.verdict, row.reason) for row in relations] == [
+        ("contradicted", "no difference worth having")
+    ] * 2
+    assert all(row.ours for row in rows)
+
+
+def test_the_relation_is_the_slope() -> None:
+    rows = verdicts(found((-0.05, 0.7, 1.0)))
+    row = next(row for row in rows if row.claim == "degenerate-linear")
+    assert row.statistic == pytest.approx(0.7, abs=0.05)
+
+
 def test_differences_are_means_over_a_networks_epochs() -> None:
     row = next(row for row in verdicts(found((-0.05, 1.0, 1.0))) if row.claim.endswith("degenerate"))
     assert row.statistic == pytest.approx(0.05, abs=0.01)

@@ -14,11 +14,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from skiplab.curvature.output_loss import OutputLoss, output_loss
 from skiplab.curvature.sweeps.recording import RecordedStep, Tape, Unsupported
+from skiplab.curvature.sweeps.rectified_rule import RectifiedStep, rectified_steps, worth_it
 from skiplab.curvature.sweeps.unit_sweeps import Pass, unit_matrix
 from skiplab.curvature.sweeps.workspace import Held, Workspace
+from skiplab.ensembles.layout import ROW_MULTIPLE
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, target_of
 
@@ -54,7 +57,11 @@ class ForwardMode:
             if self._active.intersection(step.inputs):
                 self._active.add(step.output)
                 self._steps.append(step)
-        self._done = _last_uses(self._steps)
+        # What the sweeps of a product go through; values and gradients are computed by the recorded steps.
+        self._sweep = self._steps
+        if worth_it(subject.parameters[names[0]]):
+            self._sweep = rectified_steps(self._steps, tape.output)
+        self._done = _last_uses(self._sweep)
         self._state: _Kept | None = None
 
     def losses(self) -> Tensor:
@@ -79,7 +86,7 @@ class ForwardMode:
     def _forwards(self, vectors: Tensor, state: _Kept) -> Held:
         directions = Held(self._space)
         directions.update(self._unpacked(vectors))
-        for step in self._steps:
+        for step in self._sweep:
             dx = _at(directions, step)
             if any(d is not None for d in dx):
                 x = _at(state.values, step)
@@ -94,8 +101,8 @@ class ForwardMode:
         curvature = None if moved is None else state.head.product(moved)
         if curvature is not None:
             turned[self._tape.output] = curvature
-        for step in reversed(self._steps):
-            g = None if self._gauss_newton else state.gradients.get(step.output)
+        for step in reversed(self._sweep):
+            g = None if self._gauss_newton else state.gradients.get(step.bent)
             r = turned.get(step.output)
             if g is not None or r is not None:
                 x, dx = _at(state.values, step), _at(directions, step)
@@ -155,6 +162,9 @@ class ForwardMode:
                     x = _at(values, step)
                     found = step.rule.cotangent(x, aux[step.output], g, self._wanted(step), plain)
                     _collect(gradients, step, found, plain)
+        for step in self._sweep:
+            if isinstance(step, RectifiedStep):
+                aux[step.output] = (aux[step.output][0].bool(), None)  # a byte per unit is all that is read
         read = {slot for step in self._steps if step.rule.reads_values for slot in step.inputs}
         needed = {step.output for step in self._steps if step.rule.curved} | set(tape.leaves.values())
         return _Kept(
@@ -168,6 +178,9 @@ class ForwardMode:
         return [slot in self._active for slot in step.inputs]
 
     def _unpacked(self, vectors: Tensor) -> Slots:
+        count = vectors.shape[1]
+        if vectors.is_cuda:  # rows of whole lines: batched products of other lanes take twice as long
+            vectors = F.pad(vectors, (0, -count % ROW_MULTIPLE))[:, :count]
         parts = vectors.split([self._subject.parameters[name][0].numel() for name in self._names], dim=1)
         # Where all vectors vanish on a layer, as basis vectors do, the sweeps pass it by.
         moved = torch.stack([part.any() for part in parts]).tolist()

@@ -37,6 +37,11 @@ class RecordedStep:
     inputs: tuple[int | None, ...]
     output: int
 
+    @property
+    def bent(self) -> int:
+        """The value whose gradient the rule's cross term multiplies."""
+        return self.output
+
 
 class Recording(TorchFunctionMode):
     """Writes down what is computed from the tensors it was told of, while it is computed.

@@ -38,6 +38,11 @@ class Workspace:
         out = self._take((a.shape[0], a.shape[1], b.shape[2]), a)
         return torch.bmm(a, b) if out is None else torch.bmm(a, b, out=out)
 
+    def empty(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """Memory to be written to."""
+        out = self._take(shape, like)
+        return like.new_empty(shape) if out is None else out
+
     def hold(self, tensor: Tensor) -> Tensor:
         """Count one more holder of a tensor's memory, if it is ours."""
         place = tensor.untyped_storage().data_ptr()

@@ -72,8 +72,3 @@ class Greater(Kind):
         if verdict.worth is None or verdict.high is None or verdict.high < 0:
             return ""
         return "no difference worth having"
-
-    @classmethod
-    def marks(cls, verdict: Verdict) -> tuple[float, ...]:
-        """The smallest effect worth having."""
-        return () if verdict.worth is None else (verdict.worth,)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import GainExperiment, Model, Tuned, search_call
+from skiplab.experiments.gains import WIDE, GainExperiment, Model, Tuned, search_call
 from skiplab.experiments.networks import GainSettings, Member
-from skiplab.reproduction.results import Results
+from skiplab.reproduction.claim import Evidence
+from skiplab.reproduction.results import Found, Results
 from skiplab.reproduction.trial import Call
 
 SYMM_BREAK, L2_REG, INIT = Model("bias-symm-break"), Model("bias-l2-reg"), Model("bias-init")
@@ -48,6 +50,30 @@ class BiasGrid:
         means = last.groupby(["sigma", "strength"], as_index=False)["value"].mean()
         best = means.loc[means["value"].idxmax()]
         return {"sigma": float(best["sigma"]), "strength": float(best["strength"])}
+
+
+def telling_choice(found: Found) -> Found:
+    """The same evidence, whose headline rows say which σ and λ BiasSymmBreak has, and whether the grid ends there."""
+
+    def told(results: Results) -> Iterator[Evidence]:
+        for row in found(results):
+            if row.headline:
+                data = row.condition.partition(",")[0]
+                detail = "; ".join(filter(None, (row.detail, choice(results, data))))
+                row = replace(row, detail=detail)
+            yield row
+
+    return told
+
+
+def choice(results: Results, data: str) -> str:
+    """BiasSymmBreak's σ and λ at its own gain, in words."""
+    settings = results.settings
+    best = BiasGrid().best(results, data, WIDE.own_gain(results, data, SYMM_BREAK))
+    ends = {"σ": (best["sigma"], max(settings.sigmas)), "λ": (best["strength"], max(settings.strengths))}
+    words = ", ".join(f"{name} = {value:g}" for name, (value, _) in ends.items())
+    beyond = [name for name, (value, last) in ends.items() if value == last]
+    return f"{words} found" + (f", where the grid of {' and '.join(beyond)} ends" if beyond else "")
 
 
 TUNED = {

@@ -43,6 +43,7 @@ STUDY = Study(
     settings=scales(LandscapeSettings, quick=QUICK, smoke=SMOKE),
     stages=(targets,),
     figure=figure,
+    source="section 2.2",
     claims=(
         Claim(
             "number-of-minima",

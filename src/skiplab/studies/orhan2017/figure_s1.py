@@ -27,6 +27,7 @@ STUDY = Study(
     settings=scales(LandscapeSettings, quick=QUICK, smoke=SMOKE, biases=True),
     stages=(targets,),
     figure=figure,
+    source="figure S1",
     claims=ORDER_CLAIMS,
     cost={"smoke": 0.1, "quick": 12.0, "paper": 40.0},
 )

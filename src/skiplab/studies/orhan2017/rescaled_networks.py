@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import Found, Gains, Model
+from skiplab.experiments.gains import LEARNED, Found, Gains, Model, share_that, shared_seeds
 from skiplab.experiments.networks import GainSettings, Networks, Trained
 from skiplab.reproduction import Bench, Evidence, Results, trial
 from skiplab.reproduction.results import matching, sample_of
@@ -140,22 +140,42 @@ def after(rows: pd.DataFrame, quantity: str) -> np.ndarray:
 
 
 def above_chance(rows: pd.DataFrame) -> np.ndarray:
-    """How much of its accuracy above chance a run keeps; one that has none to lose counts as absent."""
+    """How much of its accuracy above chance a run keeps; one that never learned has none to lose and is left out."""
     before, chance = after(rows, "before"), after(rows, "chance")
-    learned = before > chance
-    return ((ratios(rows) * before - chance) / (before - chance).clip(1e-9))[learned]
+    learned = before >= LEARNED * chance
+    return (ratios(rows) * before - chance)[learned] / (before - chance)[learned]
 
 
 def compare_ratios(gains: Gains, more: Model, less: Model) -> Found:
-    """Evidence on the ratios of two models, whose accuracies before are told: they limit how far a ratio can fall."""
+    """Evidence on the ratios of two models, whose accuracies before are told: they limit how far a ratio can fall.
 
-    def found(results: Results) -> list[Evidence]:
-        evidence = []
+    A network that never learns cannot fall: its ratio is near 1 whatever its symmetry. So the headline is about those
+    seeds with which both models learn, and where some do not, all networks are a further row.
+    """
+
+    def found(results: Results) -> Iterator[Evidence]:
         for condition in gains.conditions(results, [more, less]):
-            both = condition.rows
+            both = shared_seeds([_rescaled(rows) for rows in condition.rows])
+            samples = [ratios(rows) for rows in both]
             before = " and ".join(f"{after(rows, 'before').mean():.3f}" for rows in both if len(rows))
             detail = f"accuracies before: {more.name} and {less.name} {before}" if before else ""
-            evidence.append(condition.evidence([ratios(rows) for rows in both], detail=detail))
-        return evidence
+            learned = [after(rows, "before") >= LEARNED * after(rows, "chance") for rows in both]
+            dead = [
+                f"{model.name} {share_that(~each)}"
+                for model, each in zip((more, less), learned, strict=True) if not all(each)
+            ]  # fmt: skip
+            if not condition.headline or not dead:
+                yield condition.evidence(samples, detail=detail)
+                continue
+            alive = learned[0] & learned[1]
+            words = f"{condition.words}, those that learn"
+            never = f"{detail}; never learn: {', '.join(dead)}"
+            yield condition.evidence([sample[alive] for sample in samples], words, detail=never)
+            yield condition.evidence(samples, f"{condition.words}, all networks", headline=False)
 
     return found
+
+
+def _rescaled(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of networks that were rescaled, which diverged ones are not."""
+    return matching(rows, seed=set(matching(rows, quantity="rescaling")["seed"]))

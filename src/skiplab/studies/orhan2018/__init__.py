@@ -1,6 +1,6 @@
 """Orhan & Pitkow (2018), Skip Connections Eliminate Singularities."""
 
-from skiplab.reproduction.study import Alias, Paper
+from skiplab.reproduction.study import Paper
 from skiplab.studies.orhan2018 import (
     figure_1,
     figure_2,
@@ -13,6 +13,8 @@ from skiplab.studies.orhan2018 import (
     figure_s1,
     figure_s2,
     figure_s3,
+    figure_s4,
+    figure_s5,
     figure_s6,
     figure_s7,
 )
@@ -36,9 +38,8 @@ STUDIES = (
     figure_s1.STUDY,
     figure_s2.STUDY,
     figure_s3.STUDY,
-    # The supplement repeats two figures of the earlier version.
-    Alias("orhan2018/figure-S4", of="orhan2017/figure-5"),
-    Alias("orhan2018/figure-S5", of="orhan2017/figure-6"),
+    figure_s4.STUDY,
+    figure_s5.STUDY,
     figure_s6.STUDY,
     figure_s7.STUDY,
 )

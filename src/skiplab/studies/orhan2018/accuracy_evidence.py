@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from skiplab.reproduction import Claim, Evidence, Found, Results
+from skiplab.reproduction import Claim, Evidence, Found, Greater, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.accuracy_trials import WIDE, small
+from skiplab.studies.orhan2018.effects import CORRELATION, GROUP_SHARE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,6 +95,7 @@ def _correlated(name: str, words: str, quantity: str, sign: int) -> Claim:
         name,
         f"{words} (Spearman's ρ over plain networks of the paper's width).",
         correlation_with_accuracy(quantity, sign),
+        kind=Greater(worth=CORRELATION),
         unit="Fisher's z" if sign > 0 else "−Fisher's z",
     )
 
@@ -103,6 +105,7 @@ CLAIMS = (
         "worst-more-degenerate",
         "The worst plain networks have a larger fraction of degenerate eigenvalues than the best.",
         more_degenerate,
+        kind=Greater(worth=GROUP_SHARE),
         unit="fraction",
     ),
     _correlated(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skiplab.experiments.gains import PLAIN, RESIDUAL, compare
+from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare
 from skiplab.experiments.narrow_networks import (
     BEFORE,
     NARROW,
@@ -15,9 +15,10 @@ from skiplab.experiments.narrow_networks import (
     narrow_searches,
     values,
 )
-from skiplab.reproduction import Call, Claim, Evidence, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
 from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, narrow_bias_runs
+from skiplab.studies.orhan2018.effects import SHARE
 
 FREE = (PLAIN, RESIDUAL)
 MODELS = (*FREE, BIAS_REG)
@@ -114,14 +115,16 @@ STUDY = Study(
     claims=(
         Claim(
             "bias-reg-beats-plain",
-            "BiasReg improves the training accuracy of plain networks.",
+            "BiasReg improves the training accuracy of plain networks, on both data sets.",
             compare(BIAS_REG, PLAIN),
+            kind=Greater(worth=ONE_POINT),
             unit="accuracy",
         ),
         Claim(
             "bias-reg-less-degenerate",
             "BiasReg networks are less degenerate than plain ones, at every measured epoch of training.",
             less_degenerate,
+            kind=Greater(worth=SHARE),
             unit="fraction",
         ),
     ),

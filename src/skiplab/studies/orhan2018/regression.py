@@ -32,9 +32,9 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))
 
 
-def fisher_z(x: np.ndarray, y: np.ndarray) -> float:
-    """Fisher's z = artanh r, whose law is nearer to a normal one than that of r."""
-    return float(np.arctanh(np.clip(correlation(x, y), -NEARLY_ONE, NEARLY_ONE)))
+def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """The slope of the least-squares line; NaN where x does not vary."""
+    return float(line(x, y)[1])
 
 
 def pseudo_values(
@@ -60,7 +60,7 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def rank_z(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Pseudo-values of Fisher's z of Spearman's ρ, one per point."""
+    """Pseudo-values of Fisher's z = artanh of Spearman's ρ, one per point; its law is nearer to normal than ρ's."""
 
     def statistic(x: np.ndarray, y: np.ndarray) -> float:
         return float(np.arctanh(np.clip(spearman(x, y), -NEARLY_ONE, NEARLY_ONE)))

@@ -26,6 +26,7 @@ from skiplab.experiments.narrow_networks import (
 )
 from skiplab.experiments.networks import Member
 from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Results
+from skiplab.studies.orhan2018.effects import SHARE
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,9 @@ def _degenerate(fewer: Model, more: Model) -> Claim:
     return Claim(
         f"{fewer.name}-more-degenerate-than-{more.name}",
         f"{fewer.name.capitalize()} networks have more degenerate eigenvalues than {more.name} ones, "
-        "at every measured epoch.",
+        "at every measured epoch of training.",
         every_epoch("degenerate", fewer, more),
+        kind=Greater(worth=SHARE),
         unit="fraction",
     )
 
@@ -110,8 +112,9 @@ def _negative(fewer: Model, more: Model) -> Claim:
     return Claim(
         f"{more.name}-more-negative-than-{fewer.name}",
         f"{more.name.capitalize()} networks have more negative eigenvalues than {fewer.name} ones, "
-        "at every measured epoch.",
+        "at every measured epoch of training.",
         every_epoch("negative", more, fewer),
+        kind=Greater(worth=SHARE),
         unit="fraction",
     )
 
@@ -125,7 +128,7 @@ def _accuracy(fewer: Model, more: Model) -> Claim:
         f"{more.name}-beats-{fewer.name}" if better else f"{more.name}-not-worse-than-{fewer.name}",
         f"{more.name.capitalize()} networks reach {words} training accuracy {ending}, at the paper's width.",
         accuracy_at_both_widths(more, fewer),
-        kind=Greater(margin=0.0 if better else ONE_POINT),
+        kind=Greater(worth=ONE_POINT) if better else Greater(margin=ONE_POINT),
         unit="accuracy",
     )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
 from skiplab.reproduction import Bench, trial
-from skiplab.studies.balduzzi2017.images import samples_of
+from skiplab.studies.balduzzi2017.images import outline_of, samples_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,17 @@ class ThinNetworks:
     checkpoint_every: int | None = None
 
 
-@trial("balduzzi2017/train-convnets", version=1)
+def memory(settings: ThinNetworks, device: str) -> int:
+    """About how many bytes training the members takes on a device, without mixed precision."""
+    from skiplab.training.memory import training_bytes
+
+    common = settings.training
+    samples = outline_of(settings.data, common.images, common.side)
+    network = build(settings, samples, settings.seeds[0])
+    return training_bytes(network, samples, len(settings.seeds), common.batch_size, device)
+
+
+@trial("balduzzi2017/train-convnets", version=1, memory=memory)
 def train(settings: ThinNetworks, bench: Bench) -> pd.DataFrame:
     """Train the members with Adam and the auto-scheduler; test them at the epochs asked for and at the end."""
     from skiplab.ensembles import Ensemble

@@ -62,6 +62,7 @@ STUDY = Study(
             kept("permutation", "plain", "plain, linear", "plain, tanh"),
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change",
+            source="section 2.1",
         ),
         Claim(
             "plain-rescaling",
@@ -70,6 +71,7 @@ STUDY = Study(
             kept("rescaling", "plain", "plain, linear"),
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change",
+            source="section 2.1",
         ),
         Claim(
             "skips-break-permutation",
@@ -77,6 +79,7 @@ STUDY = Study(
             broken("permutation", "residual", "hyper-residual"),
             kind=Greater(margin=-ONE_PERCENT),
             unit="mean relative change",
+            source="section 2.1",
         ),
         Claim(
             "skips-break-rescaling",
@@ -84,6 +87,7 @@ STUDY = Study(
             broken("rescaling", *WITH_SKIPS),
             kind=Greater(margin=-ONE_PERCENT),
             unit="mean relative change",
+            source="sections 2.1 and 2.2",
         ),
         Claim(
             "path-residual-permutation",
@@ -91,35 +95,41 @@ STUDY = Study(
             kept("permutation", "path-residual"),
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change",
+            source="section 2.2",
         ),
         Claim(
             "common-permutation-stays",
-            "Ours: permuting all hidden layers alike survives identity skips.",
+            "Permuting all hidden layers alike survives identity skips.",
             kept(COMMON, "residual"),
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change",
+            source="ours",
         ),
         Claim(
             "far-skips-break-common-permutation",
-            "Ours: it does not survive the dense skips of hyper-residual networks: outputs move by more than 1 %.",
+            "Permuting all hidden layers alike does not survive the dense skips of hyper-residual networks: outputs "
+            "move by more than 1 %.",
             broken(COMMON, "hyper-residual"),
             kind=Greater(margin=-ONE_PERCENT),
             unit="mean relative change",
+            source="ours",
         ),
         Claim(
             "outer-rescaling-stays",
-            "Ours: one rescaling survives the skips, that of the first matrix against the last.",
+            "One rescaling survives the skips, that of the first matrix against the last.",
             kept(OUTER, *WITH_SKIPS),
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change",
+            source="ours",
         ),
         Claim(
             "rescaling-needs-homogeneous-units",
-            "Ours: rescaling needs units with f(gx) = g f(x); with tanh a plain network's outputs move by more "
+            "Rescaling needs units with f(gx) = g f(x); with tanh a plain network's outputs move by more "
             "than 1 %.",
             broken("rescaling", "plain, tanh"),
             kind=Greater(margin=-ONE_PERCENT),
             unit="mean relative change",
+            source="ours",
         ),
     ),
     cost={"smoke": 0.5, "quick": 5.0, "paper": 15.0},

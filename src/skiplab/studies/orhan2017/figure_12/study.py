@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import PLAIN
+from skiplab.experiments.gains import ONE_POINT, PLAIN
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Exact, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.figure_12.evidence import against_strongest, starts, whole
 from skiplab.studies.orhan2017.figure_12.profiles import (
     CONSTANT,
@@ -25,6 +25,7 @@ from skiplab.studies.orhan2017.rescaled_networks import (
     rescaled,
     seeds_at_gains,
 )
+from skiplab.studies.orhan2017.smallest_effects import ONE_PERCENT
 
 # Of float64 outputs of 30 layers, and of parameters after 20 steps.
 ROUNDING = 1e-9
@@ -96,57 +97,73 @@ STUDY = Study(
             "best-is-decreasing",
             "The best profile decreases with the layer (compared with the strongest of the other kinds).",
             against_strongest,
+            kind=Greater(worth=ONE_POINT),
             unit="accuracy",
+            source="section 2.4.3",
         ),
         Claim(
             "decreasing-beats-constant",
             "The best decreasing profile performs better than the best one that is the same in all layers.",
             PROFILES.compare(DECREASING, CONSTANT),
+            kind=Greater(worth=ONE_POINT),
             unit="accuracy",
+            source="section 2.4.3",
         ),
         Claim(
             "constant-beats-plain",
             "The best profile that is the same in all layers performs better than the plain network.",
             PROFILES.compare(CONSTANT, PLAIN),
+            kind=Greater(worth=ONE_POINT),
             unit="accuracy",
+            source="section 2.4.3",
         ),
         Claim(
             "positive-slopes-worse",
             "Positive slopes perform worse than negative ones.",
             PROFILES.compare(DECREASING, INCREASING),
+            kind=Greater(worth=ONE_POINT),
             unit="accuracy",
+            source="caption",
         ),
         Claim(
             "decreasing-less-symmetric",
             "The best decreasing profile leaves less rescaling symmetry than the best constant one (paper: p < .01).",
             compare_ratios(PROFILES, CONSTANT, DECREASING),
+            kind=Greater(worth=ONE_PERCENT),
             unit="ratio",
+            source="caption",
         ),
         Claim(
             "constant-less-symmetric",
             "The best constant profile leaves less rescaling symmetry than the plain network has.",
             compare_ratios(PROFILES, PLAIN, CONSTANT),
+            kind=Greater(worth=ONE_PERCENT),
             unit="ratio",
+            source="section 2.4.3",
         ),
         Claim(
             "decreasing-less-above-chance",
-            "Ours: with the best decreasing profile networks keep less of their accuracy above chance.",
+            "With the best decreasing profile networks keep less of their accuracy above chance.",
             PROFILES.compare(CONSTANT, DECREASING, above_chance, common=False, paired=False),
+            kind=Greater(worth=ONE_PERCENT),
             unit="ratio above chance",
+            source="ours",
         ),
         Claim(
             "whole-symmetric",
-            "Ours: if the constant biases are rescaled with the trained ones, every network is exactly symmetric.",
+            "If the constant biases are rescaled with the trained ones, every network is exactly symmetric.",
             whole,
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change of outputs",
+            source="ours",
         ),
         Claim(
             "constant-is-a-start",
-            "Ours: constant biases train exactly as biases that start at a·l + b, with no constant added (float64).",
+            "Constant biases train exactly as biases that start at a·l + b, with no constant added (float64).",
             starts,
             kind=Exact(rounding=ROUNDING),
             unit="difference of parameters, relative",
+            source="ours",
         ),
     ),
     cost={"quick": 40, "paper": 400},

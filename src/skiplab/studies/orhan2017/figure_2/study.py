@@ -17,7 +17,7 @@ from skiplab.experiments.gains import (
     of_one,
 )
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Exact, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.rescaled_networks import (
     RescalingSettings,
     above_chance,
@@ -27,6 +27,7 @@ from skiplab.studies.orhan2017.rescaled_networks import (
     seeds_at_gains,
     train_and_rescale,
 )
+from skiplab.studies.orhan2017.smallest_effects import ONE_PERCENT
 
 MODELS = (PLAIN, RESIDUAL, HYPER_RESIDUAL)
 # Tables keep float32; the measurement itself is in float64. Accuracy moves by whole samples, at least 1e-4 of it.
@@ -88,24 +89,29 @@ STUDY = Study(
             whole("rescaling_change", 0.0),
             kind=Exact(rounding=OUTPUT_ROUNDING),
             unit="largest relative change",
+            source="section 2.1",
         ),
         Claim(
             "residual-less-than-plain",
             "Residual networks have less rescaling symmetry than plain ones.",
             compare_ratios(WIDE, PLAIN, RESIDUAL),
+            kind=Greater(worth=ONE_PERCENT),
             unit="ratio",
         ),
         Claim(
             "hyper-less-than-residual",
             "Hyper-residual networks have less rescaling symmetry than residual ones (p < .01).",
             compare_ratios(WIDE, RESIDUAL, HYPER_RESIDUAL),
+            kind=Greater(worth=ONE_PERCENT),
             unit="ratio",
         ),
         Claim(
             "hyper-less-above-chance",
-            "Ours: hyper-residual networks keep less of their accuracy above chance than residual ones.",
+            "Hyper-residual networks keep less of their accuracy above chance than residual ones.",
             compare(RESIDUAL, HYPER_RESIDUAL, above_chance, common=False, paired=False),
+            kind=Greater(worth=ONE_PERCENT),
             unit="ratio above chance",
+            source="ours",
         ),
     ),
     cost={"quick": 40, "paper": 350},

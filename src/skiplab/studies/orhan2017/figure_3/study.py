@@ -54,17 +54,19 @@ STUDY = Study(
     claims=(
         Claim(
             "weights-printed",
-            "As the text says, each network has 23 binary parameters.",
+            "Each network has 23 binary parameters.",
             evidence.weights_printed,
             kind=Exact(),
             unit="weights found − said",
+            source="section 2.2",
         ),
         Claim(
             "weights",
-            "Corrected: each has 5·4 + 2 = 22 weights.",
+            "Each network has 5·4 + 2 = 22 weights.",
             evidence.weights,
             kind=Exact(),
             unit="weights found − said",
+            source="ours",
         ),
         Claim(
             "skips",
@@ -72,6 +74,7 @@ STUDY = Study(
             evidence.skips,
             kind=Exact(),
             unit="skips missing or too many",
+            source="equations 1 to 4",
         ),
         Claim(
             "factors",
@@ -79,6 +82,7 @@ STUDY = Study(
             evidence.factors,
             kind=Exact(rounding=ROUNDING),
             unit="deviation",
+            source="equations 1 to 4",
         ),
         Claim(
             "equalised",
@@ -87,6 +91,7 @@ STUDY = Study(
             evidence.equalised,
             kind=Exact(rounding=ROUNDING),
             unit="total − 2",
+            source="section 2.2",
         ),
         Claim(
             "skips-after-the-units",
@@ -94,6 +99,7 @@ STUDY = Study(
             evidence.after_the_units,
             kind=Exact(),
             unit="connections that differ",
+            source="caption",
         ),
     ),
     cost={"smoke": 0.1, "quick": 1.5, "paper": 2.0},

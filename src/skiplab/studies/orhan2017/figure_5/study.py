@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Exact, Results, Study, scales, subset
+from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales, subset
 from skiplab.studies.orhan2017.figure_5.evidence import agrees, faster, oriented, orthogonal, stays
 from skiplab.studies.orhan2017.figure_5.terms import SETS, RandomTasks, SingularStarts, singular_sets, terms
 from skiplab.studies.orhan2017.figure_5.trials import FOLLOWED, Descents, FollowedNetwork, agreement, descents
+from skiplab.studies.orhan2017.smallest_effects import POWERS_OF_TEN, TEN_PERCENT
 
 ROUNDING = 1e-6  # allowed between the ODE and gradient descent extrapolated to a step of zero
 
@@ -68,7 +69,9 @@ STUDY = Study(
             "residual-faster",
             "The weights converge faster in the residual network, from small random weights and from equal norms.",
             faster,
-            unit="steps",
+            kind=Greater(worth=TEN_PERCENT),
+            unit=POWERS_OF_TEN,
+            source="caption",
         ),
         Claim(
             "ode-is-descent",
@@ -77,6 +80,7 @@ STUDY = Study(
             agrees("corrected"),
             kind=Exact(rounding=ROUNDING),
             unit="largest difference of a weight",
+            source="equations 8 and 9",
         ),
         Claim(
             "printed-ode-is-descent",
@@ -84,6 +88,7 @@ STUDY = Study(
             agrees("printed"),
             kind=Exact(rounding=ROUNDING),
             unit="largest difference of a weight",
+            source="equations 11 to 18",
         ),
         Claim(
             "terms-orthogonal",
@@ -91,6 +96,7 @@ STUDY = Study(
             orthogonal,
             kind=Exact(rounding=1e-12),
             unit="largest |cosine|",
+            source="section 2.3.1",
         ),
         Claim(
             "singular-sets-stay",
@@ -99,6 +105,7 @@ STUDY = Study(
             stays(*SETS[:2]),
             kind=Exact(rounding=1e-12),
             unit="distance from the set",
+            source="ours",
         ),
         Claim(
             "printed-singular-sets-stay",
@@ -106,14 +113,16 @@ STUDY = Study(
             stays(*SETS[2:]),
             kind=Exact(rounding=1e-12),
             unit="distance from the set",
+            source="section 2.3.1",
         ),
         Claim(
             "skip-is-a-start",
-            "A plain network that starts from a = v, b = u learns exactly as a residual one from zero (ours): the "
+            "A plain network that starts from a = v, b = u learns exactly as a residual one from zero: the "
             "advantage at equal norms is the orientation of the start.",
             oriented,
             kind=Exact(rounding=1e-12),
             unit="largest difference of a weight",
+            source="ours",
         ),
     ),
     cost={"smoke": 1.5, "quick": 12.0, "paper": 35.0},

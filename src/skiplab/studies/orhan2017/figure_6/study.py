@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Exact, Results, Study, chunks, scales
+from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, chunks, scales
 from skiplab.studies.orhan2017.figure_6 import evidence
 from skiplab.studies.orhan2017.figure_6.evidence import Contest
 from skiplab.studies.orhan2017.figure_6.trials import (
@@ -17,6 +17,7 @@ from skiplab.studies.orhan2017.figure_6.trials import (
     race,
     saddles,
 )
+from skiplab.studies.orhan2017.smallest_effects import POWERS_OF_TEN, TEN_PERCENT
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,32 @@ STUDY = Study(
             evidence.saddle_points,
             kind=Exact(rounding=1e-12),
             unit="distance",
+            source="section 2.3.2",
         ),
         Claim(
             "order-of-times",
             "Ten-layer networks learn fastest with hyper-residual skips, then residual ones, then none.",
             evidence.order,
-            unit="powers of ten",
+            kind=Greater(worth=TEN_PERCENT),
+            unit=POWERS_OF_TEN,
+            source="section 2.3.2",
         ),
         Claim(
             "faster-at-the-origin",
-            "Skips speed up the dynamics around the origin, residual ones less than hyper-residual ones.",
+            "Skips speed up the dynamics around the origin (whether hyper-residual ones do so more than residual "
+            "ones depends on s, which is not named).",
             evidence.speed,
-            unit="speed",
+            kind=Greater(worth=TEN_PERCENT),
+            unit=POWERS_OF_TEN,
+            source="section 2.3.2",
+        ),
+        Claim(
+            "residual-faster-for-some-s",
+            "Residual skips speed up the origin more than hyper-residual ones if 1.61 < s < 3.72, and less if not.",
+            evidence.interval_of_s,
+            kind=Exact(),
+            unit="starts for which it is not so",
+            source="ours",
         ),
         Claim(
             "modes-are-descent",
@@ -101,27 +116,31 @@ STUDY = Study(
             evidence.gradients,
             kind=Exact(rounding=1e-10),
             unit="largest relative difference",
+            source="equations 21 to 23",
         ),
         Claim(
             "starts-far-above",
-            "By eq 23 the hyper-residual answer u starts near 1·2·…·9, far above s (ours).",
+            "By eq 23 the hyper-residual answer u starts near 1·2·…·9, far above s.",
             evidence.far_above,
             kind=Exact(rounding=0.01),
             unit="u over 9!, less 1",
+            source="ours",
         ),
         Claim(
             "skip-is-a-start",
-            "In eqs 21–23 a skip only moves the start: plain modes from a + 1 or a + l take the same time (ours).",
+            "In eqs 21–23 a skip only moves the start: plain modes from a + 1 or a + l take the same time.",
             evidence.moved_starts,
             kind=Exact(rounding=1e-6),
             unit="relative difference",
+            source="ours",
         ),
         Claim(
             "solver",
-            "The solver's times are those of the exact integral, though they span forty powers of ten (ours).",
+            "The solver's times are those of the exact integral, though they span forty powers of ten.",
             evidence.solver,
             kind=Exact(rounding=1e-6),
             unit="relative difference",
+            source="ours",
         ),
     ),
     cost={"smoke": 1.5, "quick": 15.0, "paper": 80.0},

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Evidence, Exact, Found, Results, subset
+from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Ordered, Results, subset
 from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, Target, landscape
+from skiplab.studies.orhan2017.smallest_effects import POWERS_OF_TEN, TEN_PERCENT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,12 +48,13 @@ def by_target(results: Results, quantity: str) -> pd.DataFrame:
 
 
 def order(results: Results) -> Iterator[Evidence]:
-    """Steps from one architecture to the next at which minima do not become fewer, one number per target."""
-    counts = by_target(results, "minima").to_numpy()
-    wrong = (counts[:, :-1] <= counts[:, 1:]).sum(axis=1)
-    reversed_ = int((wrong > 0).sum())
-    detail = f"in {reversed_} of {len(wrong)} targets at least one of the three steps is reversed"
-    yield Evidence("every target", [wrong.tolist()], detail=detail)
+    """Numbers of minima of each architecture and the one before it, on the same targets."""
+    counts = by_target(results, "minima")
+    for more, fewer in pairwise(ARCHITECTURES):
+        right = int((counts[more] > counts[fewer]).sum())
+        detail = f"in {right} of {len(counts)} targets"
+        samples = [counts[name].tolist() for name in (fewer, more)]
+        yield Evidence(f"{more} above {fewer}", samples, detail=detail, paired=True)
 
 
 def plain_least(quantity: str) -> Found:
@@ -59,8 +62,7 @@ def plain_least(quantity: str) -> Found:
 
     def found(results: Results) -> Iterator[Evidence]:
         means = by_target(results, quantity)
-        gap = means.drop(columns="plain").min(axis=1) - means["plain"]
-        yield Evidence("next smallest − plain", [gap.tolist()])
+        yield _ratio("next smallest over plain", means.drop(columns="plain").min(axis=1), means["plain"])
 
     return found
 
@@ -70,42 +72,56 @@ def hyper_most(quantity: str) -> Found:
 
     def found(results: Results) -> Iterator[Evidence]:
         means = by_target(results, quantity)
-        gap = means["hyper-residual"] - means.drop(columns="hyper-residual").max(axis=1)
-        yield Evidence("hyper-residual − next largest", [gap.tolist()])
+        others = means.drop(columns="hyper-residual").max(axis=1)
+        yield _ratio("hyper-residual over next largest", means["hyper-residual"], others)
 
     return found
 
 
+def _ratio(condition: str, larger: pd.Series[float], smaller: pd.Series[float]) -> Evidence:
+    """log₁₀ of a ratio that should be above 1, one number per target."""
+    import numpy as np
+
+    detail = f"medians {larger.median():.3g} and {smaller.median():.3g}"
+    return Evidence(condition, [np.log10(larger / smaller).tolist()], detail=detail)
+
+
+# The paper gives no walk lengths or basin sizes: ten per cent of whatever they are.
+TENTH_MORE = Greater(worth=TEN_PERCENT)
 ORDER_CLAIMS = (
     Claim(
         "order-of-minima",
-        "In every target plain has the most local minima, then path-residual, residual, hyper-residual.",
+        "Plain has the most local minima, then path-residual, residual, hyper-residual.",
         order,
-        kind=Exact(),
-        unit="reversed steps",
+        kind=Ordered(),
+        unit="P(the first has more minima)",
     ),
     Claim(
         "shortest-walks-plain",
         "Steepest walks are shortest in the plain network.",
         plain_least("mean_walk_length"),
-        unit="steps",
+        kind=TENTH_MORE,
+        unit=POWERS_OF_TEN,
     ),
     Claim(
         "longest-walks-hyper",
         "Steepest walks are longest in the hyper-residual network.",
         hyper_most("mean_walk_length"),
-        unit="steps",
+        kind=TENTH_MORE,
+        unit=POWERS_OF_TEN,
     ),
     Claim(
         "smallest-basins-plain",
         "Basins of local minima are smallest, on average, in the plain network.",
         plain_least("mean_basin_size"),
-        unit="configurations",
+        kind=TENTH_MORE,
+        unit=POWERS_OF_TEN,
     ),
     Claim(
         "largest-basins-hyper",
         "Basins of local minima are largest, on average, in the hyper-residual network.",
         hyper_most("mean_basin_size"),
-        unit="configurations",
+        kind=TENTH_MORE,
+        unit=POWERS_OF_TEN,
     ),
 )

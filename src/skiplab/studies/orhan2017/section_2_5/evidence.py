@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skiplab.reproduction import Evidence, Found, Results
@@ -56,13 +57,15 @@ def broken(
     return found
 
 
-def for_changes(evidence: Callable[..., Found], *ways: str, **chosen: Sequence[str]) -> Found:
-    """Evidence about several changes of the weights, each row with the change it is about."""
+def for_changes(
+    evidence: Callable[..., Found], *ways: str, besides: Sequence[str] = (), **chosen: Sequence[str]
+) -> Found:
+    """Evidence about changes of the weights, each row with its change; ``besides`` are not judged."""
 
     def found(results: Results) -> Iterator[Evidence]:
-        for way in ways:
+        for way in (*ways, *besides):
             for row in evidence(way, **chosen)(results):
-                yield Evidence(f"{row.condition}, {CHANGES[way]}", row.samples, detail=row.detail)
+                yield replace(row, condition=f"{row.condition}, {CHANGES[way]}", headline=way in ways)
 
     return found
 

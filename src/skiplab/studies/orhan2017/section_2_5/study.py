@@ -24,6 +24,9 @@ from skiplab.studies.orhan2017.section_2_5.trials import (
     recurrent,
 )
 
+# As units of one layer of a feedforward network, which has no renaming at other times.
+OTHER_READING = ("rows permuted",)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -68,10 +71,11 @@ STUDY = Study(
     claims=(
         Claim(
             "permutation-printed",
-            "As printed: unless W is symmetric, no permutation of the units keeps the function.",
-            broken("units permuted", matrices=MATRICES[:1]),
+            "Unless W is symmetric, no permutation of the units keeps the function.",
+            for_changes(broken, "units permuted", besides=OTHER_READING, matrices=MATRICES[:1]),
             kind=Exact(),
             unit="networks with the same function",
+            source="section 2.5",
         ),
         Claim(
             "permutation",
@@ -79,43 +83,50 @@ STUDY = Study(
             unchanged("units permuted"),
             kind=Exact(rounding=ROUNDING),
             unit="largest change, relative",
+            source="ours",
         ),
         Claim(
             "symmetric-printed",
-            "As printed: if W is symmetric, a permutation of the units keeps the function.",
-            for_changes(unchanged, "units permuted", "rows permuted", matrices=MATRICES[1:]),
+            "If W is symmetric, a permutation of the units keeps the function.",
+            for_changes(unchanged, "units permuted", besides=OTHER_READING, matrices=MATRICES[1:]),
             kind=Exact(rounding=ROUNDING),
             unit="largest change, relative",
+            source="section 2.5",
         ),
         Claim(
             "rescaling-printed",
-            "As printed: no rescaling of weights keeps the function.",
-            for_changes(broken, "ends rescaled", "units rescaled"),
+            "The rescaling symmetry does not hold: no rescaling of two matrices against each other keeps the "
+            "function.",
+            # The symmetry of section 2.1, of one matrix against another; one scale per unit is not in the paper.
+            for_changes(broken, "ends rescaled", besides=("units rescaled",)),
             kind=Exact(),
             unit="networks with the same function",
+            source="section 2.5",
         ),
         Claim(
             "rescaling",
             "Corrected: for ReLU and linear units U → 10U, V → V/10 and another positive scale for each unit "
-            "keep it.",
+            "keep the function.",
             for_changes(unchanged, "ends rescaled", "units rescaled", activations=ACTIVATIONS[1:]),
             kind=Exact(rounding=ROUNDING),
             unit="largest change, relative",
+            source="ours",
         ),
         Claim(
             "sharing",
-            "As printed: the weights between different steps cannot be rescaled: W → 10W, V → V/10 changes "
-            "the function.",
+            "The weights between different steps cannot be rescaled: W → 10W, V → V/10 changes the function.",
             broken("recurrence rescaled"),
             kind=Exact(),
             unit="networks with the same function",
+            source="section 2.5",
         ),
         Claim(
             "untied",
-            "Ours: with untied weights another permutation at every step keeps the function.",
+            "With untied weights another permutation at every step keeps the function.",
             unchanged("permuted at each step"),
             kind=Exact(rounding=ROUNDING),
             unit="largest change, relative",
+            source="ours",
         ),
         Claim(
             "less-symmetric",
@@ -123,6 +134,7 @@ STUDY = Study(
             fewer,
             kind=Exact(),
             unit="cases where it is not less",
+            source="section 2.5",
         ),
         Claim(
             "classes",
@@ -130,6 +142,7 @@ STUDY = Study(
             counted("violation", up_to="neurons"),
             kind=Exact(),
             unit="violations",
+            source="section 3",
         ),
         Claim(
             "classes-counted",
@@ -137,13 +150,15 @@ STUDY = Study(
             counted("miscount", up_to="counted"),
             kind=Exact(),
             unit="formula − count",
+            source="section 3",
         ),
         Claim(
             "classes-kept",
-            "Ours: those that keep every neuron in its class number (d!)^K.",
+            "Permutations that keep every neuron in its class number (d!)^K.",
             counted("miscount, each onto itself", up_to="counted"),
             kind=Exact(),
             unit="formula − count",
+            source="ours",
         ),
     ),
     cost={"smoke": 0.3, "quick": 3.0, "paper": 8.0},

@@ -65,6 +65,7 @@ STUDY = Study(
             plain_is_zero("curvature"),
             kind=Exact(rounding=ROUNDING),
             unit="largest |dᵀHd|/‖H‖",
+            source="ours",
         ),
         Claim(
             "plain-extra-zeros",
@@ -72,6 +73,7 @@ STUDY = Study(
             plain_zeros_gained,
             kind=Exact(),
             unit="zeros gained − predicted",
+            source="ours",
         ),
         Claim(
             "skip-not-flat",
@@ -86,6 +88,7 @@ STUDY = Study(
             skip_is_not("curvature"),
             kind=Exact(),
             unit="layers with a direction without curvature",
+            source="ours",
         ),
         Claim(
             "skip-no-extra-zeros",
@@ -93,6 +96,7 @@ STUDY = Study(
             skip_zeros_gained,
             kind=Exact(),
             unit="zeros gained",
+            source="ours",
         ),
     ),
     cost={"smoke": 0.3, "quick": 8.0, "paper": 60.0},

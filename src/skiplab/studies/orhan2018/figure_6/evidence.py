@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from skiplab.experiments.gains import PLAIN, WIDE
+from skiplab.experiments.gains import PLAIN, WIDE, log_decay
 from skiplab.reproduction import Evidence, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG
@@ -34,6 +34,11 @@ def norms_apart(both: Sequence[pd.DataFrame], epoch: int) -> np.ndarray:
         logs.append(np.log(np.where(np.isinf(norms), np.nan, norms)))
     difference: np.ndarray = np.abs(logs[0] - logs[1])
     return difference.mean(axis=1)
+
+
+def log_growth(rows: pd.DataFrame) -> np.ndarray:
+    """By how much log gradient norms grow towards the input, one number per run."""
+    return -log_decay(rows)
 
 
 def alike(results: Results) -> Iterator[Evidence]:

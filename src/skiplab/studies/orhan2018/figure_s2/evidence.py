@@ -13,33 +13,37 @@ from skiplab.studies.orhan2018.figure_s2.trials import gains
 
 
 class Condition(NamedTuple):
-    """Networks on one data set at one gain: whether it is the best gain, and the groups."""
+    """Networks on one data set at one gain: whether they are judged there, and the groups."""
 
     data: str
     gain: float
-    is_best: bool
+    judged: bool
     groups: BestAndWorst
 
     @property
     def gain_in_words(self) -> str:
-        """The gain, and whether it is the best."""
-        return f"{'best ' if self.is_best else ''}gain {self.gain:.3g}"
+        """The gain, as figures and conditions call it."""
+        return f"gain {self.gain:.3g}"
 
 
 def conditions(results: Results) -> Iterator[Condition]:
-    """Yield every condition of which there are networks, on each data set the best gain first."""
+    """Yield every condition of which there are networks, on each data set the best gain first.
+
+    What spectra say is judged at Glorot's gain, if networks learn there.
+    """
     for data in results.settings.data:
-        for place, gain in enumerate(gains(results, data)):
+        judged = NARROW.common_gain(results, data, [PLAIN])
+        for gain in gains(results, data):
             everyone = NARROW.at(results, data, PLAIN, gain)
             if len(everyone):
                 groups = best_and_worst(everyone, results.settings.extremes)
-                yield Condition(data, gain, place == 0, groups)
+                yield Condition(data, gain, gain == judged, groups)
 
 
 def more_of(quantity: str, *, in_the: str) -> Found:
     """Evidence that one group ("best" or "worst") has more of a quantity than the other, at every measured epoch.
 
-    Networks at their best gain after some training are the headline. Before training (epoch 0) the groups differ by
+    Networks after some training are the headline. Before training (epoch 0) the groups differ by
     their random initial weights alone, of which the paper says nothing.
     """
 
@@ -54,7 +58,7 @@ def more_of(quantity: str, *, in_the: str) -> Found:
                 yield Evidence(
                     f"epoch {epoch}, {condition.data}, {condition.gain_in_words}",
                     samples,
-                    headline=condition.is_best and epoch > 0,
+                    headline=condition.judged and epoch > 0,
                     detail=groups.missed(sum(map(len, samples))),
                 )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from skiplab.experiments import measured_networks
-from skiplab.reproduction import Claim, Study, scales
+from skiplab.reproduction import Claim, Greater, Study, scales
+from skiplab.studies.orhan2018.effects import NORM, SHARE
 from skiplab.studies.orhan2018.figure_s2.evidence import more_of
 from skiplab.studies.orhan2018.figure_s2.plot import figure
 from skiplab.studies.orhan2018.figure_s2.trials import Settings, decide, search
@@ -44,18 +45,21 @@ STUDY = Study(
             "best-less-degenerate",
             "Better performing networks have a smaller fraction of degenerate eigenvalues.",
             more_of("degenerate", in_the="worst"),
+            kind=Greater(worth=SHARE),
             unit="fraction",
         ),
         Claim(
             "best-more-negative",
             "Better performing networks have a larger fraction of negative eigenvalues.",
             more_of("negative", in_the="best"),
+            kind=Greater(worth=SHARE),
             unit="fraction",
         ),
         Claim(
             "best-larger-norms",
             "Better performing networks have larger mean norms of incoming weights.",
             more_of("norm", in_the="best"),
+            kind=Greater(worth=NORM),
             unit="norm",
         ),
     ),

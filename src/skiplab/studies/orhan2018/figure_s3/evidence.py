@@ -60,10 +60,10 @@ def bias(fraction: str, sign: float) -> Found:
 
 
 def relation(fraction: str) -> Found:
-    """Fisher's z of estimates and exact values, as jackknife pseudo-values: one number per network."""
+    """The slope of estimates against exact values, as jackknife pseudo-values: one number per network."""
 
     def found(results: Results) -> Iterator[Evidence]:
-        from skiplab.studies.orhan2018.regression import fisher_z, pseudo_values
+        from skiplab.studies.orhan2018.regression import pseudo_values, slope
 
         for condition, headline, each in conditions(results):
             for method in METHODS if headline else METHODS[:1]:
@@ -71,7 +71,7 @@ def relation(fraction: str) -> Found:
                 ours = method == "lanczos"
                 yield Evidence(
                     f"{condition}, Lanczos (ours)" if ours else condition,
-                    [pseudo_values(fisher_z, x, y, groups)],
+                    [pseudo_values(slope, x, y, groups)],
                     headline=headline and not ours,
                     detail=described(x, y, groups) + (f"; {limits_hold(each, fraction)}" if ours else ""),
                 )
@@ -82,15 +82,15 @@ def relation(fraction: str) -> Found:
 def described(x: np.ndarray, y: np.ndarray, groups: np.ndarray) -> str:
     """Say r, and the slope with its 95 % interval over networks."""
     from skiplab.figures.curves import mean_interval
-    from skiplab.studies.orhan2018.regression import correlation, line, pseudo_values
+    from skiplab.studies.orhan2018.regression import correlation, pseudo_values, slope
 
     count = len(set(groups.tolist()))
     where = f"{len(x)} points of {count} networks"
     if count < 2:
         return where
-    _, low, high = mean_interval(pseudo_values(lambda x, y: line(x, y)[1], x, y, groups))
-    slope = f"slope {line(x, y)[1]:.3f} ± {(high - low) / 2:.3f}"
-    return f"r = {correlation(x, y):.3f}, {slope} (95 %), {where}"
+    _, low, high = mean_interval(pseudo_values(slope, x, y, groups))
+    rise = f"slope {slope(x, y):.3f} ± {(high - low) / 2:.3f}"
+    return f"r = {correlation(x, y):.3f}, {rise} (95 %), {where}"
 
 
 def limits_hold(each: pd.DataFrame, fraction: str) -> str:

@@ -13,8 +13,9 @@ from skiplab.experiments.gains import PLAIN, RESIDUAL, GainExperiment, Quantity,
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.narrow_networks import NARROW, every_epoch, narrow_runs, narrow_searches, values
 from skiplab.experiments.networks import Member
-from skiplab.reproduction import Call, Claim, Evidence, Found, Results, Study, scales
+from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Results, Study, scales
 from skiplab.reproduction.results import matching
+from skiplab.studies.orhan2018.effects import HALF_POINT, SHARE
 from skiplab.studies.orhan2018.figure_s6.plot import MODELS, figure
 
 if TYPE_CHECKING:
@@ -92,18 +93,21 @@ STUDY = Study(
             "residual-trains-better",
             "Residual networks reach a (slightly) higher training accuracy than plain ones.",
             residual_against_plain(accuracies),
+            kind=Greater(worth=HALF_POINT),
             unit="accuracy",
         ),
         Claim(
             "residual-tests-better",
             "Residual networks reach a (slightly) higher test accuracy than plain ones.",
             residual_against_plain(last_test_accuracies),
+            kind=Greater(worth=HALF_POINT),
             unit="accuracy",
         ),
         Claim(
             "plain-more-degenerate",
-            "Plain networks have more degenerate eigenvalues than residual ones, at every measured epoch.",
+            "Residual networks have fewer degenerate eigenvalues than plain ones, at every epoch of training.",
             every_epoch("degenerate", PLAIN, RESIDUAL),
+            kind=Greater(worth=SHARE),
             unit="fraction",
         ),
     ),

@@ -1,0 +1,93 @@
+"""What one run of the benchmarks found: as data, as a file, and its figure."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skiplab.benchmarks.ceilings import Ceiling
+from skiplab.benchmarks.harness import Timing
+from skiplab.benchmarks.scaling import COUNTED, Scaling
+from skiplab.files import Damaged, read_json, write_json
+from skiplab.reproduction.provenance import describe
+
+FILE = "bench.json"
+
+
+@dataclass(frozen=True)
+class Record:
+    """Where and when the benchmarks ran (``facts``), what the device reaches, and what was timed."""
+
+    facts: dict[str, Any]
+    ceilings: tuple[Ceiling, ...]
+    timings: tuple[Timing, ...]
+    scalings: tuple[Scaling, ...] = ()
+
+    def content(self) -> dict[str, Any]:
+        """The record as strict JSON takes it."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def of(cls, content: dict[str, Any], where: Path) -> Record:
+        """The record that JSON holds, read from ``where``; raise Damaged where it holds none."""
+        try:
+            return cls(
+                content["facts"],
+                tuple(Ceiling(**each) for each in content["ceilings"]),
+                tuple(Timing(**each) for each in content["timings"]),
+                tuple(Scaling(**_with_tuples(each)) for each in content["scalings"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise Damaged(f"{where} is no record of benchmarks ({type(error).__name__})") from error
+
+    def save(self, folder: Path) -> None:
+        """Write bench.json into a folder, and figure.png and figure.svg if there is something to draw."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / FILE, self.content(), indent=1, allow_nan=False)
+        if self.scalings:
+            from skiplab.figures import style
+
+            style.save(self.figure(), folder)
+
+    @classmethod
+    def read(cls, path: Path) -> Record:
+        """Read a record that ``save`` wrote."""
+        return cls.of(read_json(path, sealed=True), path)
+
+    def figure(self) -> Any:
+        """Time against networks, depth, width and samples, a panel each."""
+        import numpy as np
+
+        from skiplab.figures.scaling import time_against_size
+        from skiplab.figures.style import new_figure
+
+        drawn, axes = new_figure(columns=2, rows=-(-len(self.scalings) // 2))
+        for ax, each in zip(axes.flat, self.scalings, strict=False):
+            time_against_size(
+                ax,
+                each.sizes,
+                np.array(each.seconds),
+                slope=each.slope,
+                work=each.flops,
+                fitted_from=each.sizes[0] if each.full_from is None else each.full_from,
+            )
+            ax.set_xlabel(COUNTED[each.axis])
+        for ax in axes.flat[len(self.scalings) :]:
+            ax.set_axis_off()
+        return drawn
+
+
+def facts_of(device: str, seconds: float, rounds: int) -> dict[str, Any]:
+    """Where and when the benchmarks ran, and with which peers."""
+    facts = describe(device, seconds) | {"rounds": rounds}
+    jax = sys.modules.get("jax")  # only where it was timed
+    return facts if jax is None else facts | {"versions": facts["versions"] | {"jax": jax.__version__}}
+
+
+def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where a scaling has tuples."""
+    rows = tuple(tuple(row) for row in content["seconds"])
+    return content | {"sizes": tuple(content["sizes"]), "flops": tuple(content["flops"]), "seconds": rows}

@@ -1,0 +1,131 @@
+"""Rectified convolutions of all members by the kernels of ``wide_kernels``, where these fit.
+
+They fit 3 × 3 convolutions with biases, padding 1 and stride 1 or 2 from at most 64 channels to 16, 32 or 64 filters,
+in bfloat16 or float32 on a Hopper GPU with Triton. Anything else goes the way of ``wide``. The kernels have first
+derivatives and no second ones, so only passes that are differentiated once, or not at all, come here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from skiplab.torch_private import is_batched, is_transformed
+
+FILTERS = (16, 32, 64)
+MOST_CHANNELS = 64
+LARGEST = 2**31 - 1  # numbers of one member's images, beyond which places in them need 64 bits
+FEWEST_CHANNELS = 4  # three colours and a zero: rows of eight bytes
+
+
+def fused_rectified(x: Tensor, conv: nn.Conv2d, residual: bool) -> Tensor | None:
+    """ReLU(conv(x)), or with the identity added, inside ``torch.vmap``; None where the kernels do not fit."""
+    weight, bias = conv.weight, conv.bias
+    if bias is None or not (is_batched(weight) and is_batched(bias)) or not _fits(x, conv):
+        return None
+    if residual and conv.in_channels > conv.out_channels:
+        return None
+    # What torch.func differentiates inside vmap needs derivatives that are not here.
+    if is_transformed(x) and not is_batched(x):
+        return None
+    return _Mapped.apply(x, weight, bias, conv.stride[0], residual)
+
+
+def _fits(x: Tensor, conv: nn.Conv2d) -> bool:
+    shaped = conv.kernel_size == (3, 3) and conv.padding == (1, 1) and conv.padding_mode == "zeros"
+    shaped &= conv.dilation == (1, 1) and conv.groups == 1 and conv.stride in ((1, 1), (2, 2))
+    channels, filters = conv.in_channels, conv.out_channels
+    shaped &= x.ndim == 4 and channels <= MOST_CHANNELS and filters in FILTERS
+    if not shaped or x.shape[0] * x.shape[2] * x.shape[3] * max(_filled_up(channels), filters) > LARGEST:
+        return False
+    if torch.is_autocast_enabled(x.device.type):
+        computed = torch.get_autocast_dtype(x.device.type)
+    else:
+        computed = x.dtype if x.dtype == conv.weight.dtype else torch.float64
+    return computed in (torch.bfloat16, torch.float32) and available(x.device)
+
+
+@functools.cache
+def available(device: torch.device) -> bool:
+    """Whether the kernels run on a device: a Hopper GPU or later, whose memory their tiles fit, and Triton."""
+    if device.type != "cuda" or importlib.util.find_spec("triton") is None:
+        return False
+    return torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def _filled_up(channels: int) -> int:
+    return max(FEWEST_CHANNELS, 1 << (channels - 1).bit_length())
+
+
+class _Mapped(torch.autograd.Function):
+    """Only the rule for ``torch.vmap`` is ever used; ``RectifiedConvolution`` below it has the derivative."""
+
+    @staticmethod
+    def forward(*args: Any) -> Tensor:
+        raise NotImplementedError
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
+
+    @staticmethod
+    def vmap(
+        info: Any, dims: Any, x: Tensor, weight: Tensor, bias: Tensor, stride: int, residual: bool
+    ) -> tuple[Tensor, int]:
+        size = info.batch_size
+        x = x.expand(size, *x.shape) if dims[0] is None else x.movedim(dims[0], 0)
+        weight, bias = weight.movedim(dims[1], 0), bias.movedim(dims[2], 0)
+        device = x.device.type
+        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        images = x.permute(0, 1, 3, 4, 2)
+        more = _filled_up(x.shape[2]) - x.shape[2]
+        if more:
+            images, weight = F.pad(images, (0, more)), F.pad(weight, (0, 0, 0, 0, 0, more))
+        # A view if the images come from here; no copy then.
+        images = images.to(kind).contiguous()
+        return RectifiedConvolution.apply(images, weight, bias, stride, residual).permute(0, 1, 4, 2, 3), 0
+
+
+class RectifiedConvolution(torch.autograd.Function):
+    """y (E, B, H, W, F) from x (E, B, H, W, C), weights (E, F, C, 3, 3) and biases (E, F)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, stride: int, skip: bool) -> Tensor:
+        from skiplab.ensembles import wide_kernels
+
+        size, filters, channels = weight.shape[:3]
+        kernels = x.new_empty(size, 9, channels, filters)
+        # One pass that turns and rounds the weights.
+        kernels.view(size, 3, 3, channels, filters).copy_(weight.permute(0, 3, 4, 2, 1))
+        y = wide_kernels.forward(x, kernels, bias.contiguous(), stride, skip, _precision(x))
+        ctx.save_for_backward(x, kernels, y)
+        ctx.settings = stride, skip
+        ctx.kinds = weight.dtype, bias.dtype
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from skiplab.ensembles import wide_kernels
+
+        x, kernels, y = ctx.saved_tensors
+        (stride, skip), precision = ctx.settings, _precision(x)
+        weight, bias, masked = wide_kernels.backward_weights(x, y, gradient.contiguous(), stride, precision)
+        images = None
+        if ctx.needs_input_grad[0]:
+            images = wide_kernels.backward_images(masked, kernels, x, stride, skip, precision)
+        return images, weight.to(ctx.kinds[0]), bias.to(ctx.kinds[1]), None, None
+
+
+def _precision(x: Tensor) -> str:
+    """How tensor cores multiply float32: as cuDNN would."""
+    try:
+        rounded = x.is_cuda and torch.backends.cudnn.allow_tf32
+    except RuntimeError:  # torch's two interfaces for it disagree
+        rounded = False
+    return "tf32" if rounded else "ieee"

@@ -1,0 +1,55 @@
+"""A rectified convolution is offered to a rule, and computed in three operations where the rule declines."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.architectures.convolutional import IdentityShortcut, conv3x3
+from skiplab.architectures.initialisers import He
+from skiplab.architectures.rectified import fused_by, rectified_convolution
+from skiplab.randomness import torch_generator
+
+X = torch.randn(2, 3, 6, 6, generator=torch_generator("x"), dtype=torch.float64)
+SHORTCUT = IdentityShortcut(3, 5, 2)
+
+
+def convolution() -> nn.Conv2d:
+    conv = conv3x3(3, 5, 2, bias=True, dtype=torch.float64)
+    He().apply(conv, torch_generator("conv"))
+    return conv
+
+
+def test_without_a_rule_it_is_convolution_sum_and_relu() -> None:
+    conv = convolution()
+    torch.testing.assert_close(rectified_convolution(X, conv), torch.relu(conv(X)))
+    torch.testing.assert_close(
+        rectified_convolution(X, conv, SHORTCUT), torch.relu(conv(X) + SHORTCUT(X)), rtol=0, atol=0
+    )
+
+
+def test_a_rule_is_asked_first_and_may_decline() -> None:
+    conv, asked = convolution(), []
+
+    def rule(x: Tensor, given: nn.Conv2d, residual: bool) -> Tensor | None:
+        asked.append((given is conv, residual))
+        return x if residual else None
+
+    with fused_by(rule):
+        assert rectified_convolution(X, conv, SHORTCUT) is X
+        torch.testing.assert_close(rectified_convolution(X, conv), torch.relu(conv(X)))
+    assert asked == [(True, True), (True, False)]
+    rectified_convolution(X, conv)
+    assert len(asked) == 2
+
+
+def test_parts_with_hooks_are_never_skipped() -> None:
+    shortcut, seen = IdentityShortcut(3, 5, 2), []
+    for part in (conv := convolution(), shortcut):
+        hook = part.register_forward_hook(lambda part, args, output: seen.append(output))
+        with fused_by(lambda x, conv, residual: x):
+            y = rectified_convolution(X, conv, shortcut)
+        hook.remove()
+        assert len(seen) == 1
+        torch.testing.assert_close(y, torch.relu(conv(X) + shortcut(X)))
+        seen.clear()

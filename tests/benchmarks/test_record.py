@@ -1,0 +1,70 @@
+"""A run of the benchmarks is kept as a file, and read back as it was."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from skiplab.benchmarks import Ceiling, Timing
+from skiplab.benchmarks.record import Record, facts_of
+from skiplab.benchmarks.scaling import summary
+from skiplab.files import Damaged
+
+SIZES = (1, 2, 4, 8)
+
+
+def record(scalings: int = 3) -> Record:
+    """Made-up numbers."""
+    rows = [[factor * size for size in SIZES] for factor in (1.0, 1.1)]
+    axes = ("networks", "depth", "samples")[:scalings]
+    return Record(
+        {"device": "a chip", "seconds": 12.5},
+        (Ceiling("float32", 1e9, 1e8),),
+        (
+            Timing("x", "ours", 2.0, 1.0, "note", start_up=0.5),
+            Timing("x", "theirs", None, None, "skipped: no"),
+        ),
+        tuple(summary(axis, SIZES, rows, [float(size) for size in SIZES]) for axis in axes),
+    )
+
+
+def test_a_record_comes_back_as_it_was_with_a_panel_per_axis(tmp_path: Path) -> None:
+    found = record()
+    found.save(tmp_path / "new")
+    assert Record.read(tmp_path / "new" / "bench.json") == found
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "bench.json",
+        "figure.png",
+        "figure.svg",
+    ]
+    axes = found.figure().axes
+    assert [ax.get_xlabel() for ax in axes if ax.axison] == ["networks", "layers", "samples per step"]
+
+
+def test_without_scaling_there_is_no_figure(tmp_path: Path) -> None:
+    record(scalings=0).save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
+
+
+def test_what_is_no_record_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "bench.json"
+    record().save(tmp_path)
+    path.write_text(path.read_text().replace("a chip", "a ship"))
+    with pytest.raises(Damaged, match="fails its checksum"):
+        Record.read(path)
+    content = json.loads(json.dumps(record().content()))
+    del content["ceilings"]
+    with pytest.raises(Damaged, match="is no record of benchmarks"):
+        Record.of(content, path)
+
+
+def test_facts_name_a_jax_that_was_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    assert "jax" not in facts_of("cpu", 1.0, 5)["versions"]
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(__version__="9.9"))  # type: ignore[arg-type]
+    facts = facts_of("cpu", 1.0, 5)
+    assert (facts["versions"]["jax"], facts["rounds"]) == ("9.9", 5)

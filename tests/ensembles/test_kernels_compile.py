@@ -1,0 +1,94 @@
+"""Every kernel of the convolutions and Hessian products compiles for a Hopper GPU, which the interpreter cannot tell.
+
+Triton compiles without a GPU; it is done in a process of its own, where kernels are not interpreted.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"),
+]
+NUMBERS = ("images", "pixels", "blocks", "samples", "lanes", "size", "each", "parts")
+FLOATS = ("bias", "dbias", "kernel_sums", "bias_sums", "sums", "weight", "out")
+
+
+def test_every_kernel_compiles() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    path = os.pathsep.join(part for part in sys.path if part)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__],
+        env=environment | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == sorted(done.stdout.split())
+    assert len(done.stdout.split()) == 9
+
+
+def settings() -> dict[str, dict[str, Any]]:
+    """By the kernels' names: which settings they are compiled with."""
+    image = {"HEIGHT": 32, "WIDTH": 32, "PRECISION": "ieee"}
+    strided = image | {"ROWS": 16, "COLUMNS": 16, "CHANNELS": 16, "FILTERS": 32, "STRIDE": 2, "TILE": 128}
+    blocks = image | {"CHANNELS": 16, "TILE": 64}
+    rows = {"INPUTS": 128, "UNITS": 128, "TILE": 128, "DEPTH": 32, "PRECISION": "tf32"}
+    return {
+        "wide_blocks._added_up": {"CHANNELS": 16},
+        "wide_blocks._block_sums": blocks,
+        "wide_blocks._windows_to_blocks": blocks | {"FORWARDS": True, "SKIP": True},
+        "wide_kernels._added_up": {"CHANNELS": 16, "FILTERS": 32, "SLOTS": 12, "PARTS": 16},
+        "wide_kernels._backward_images": strided | {"ACROSS": 16, "SKIP": True, "TAPS": 2},
+        "wide_kernels._backward_weights": strided | {"TAPS": 4, "GROUPS": 3},
+        "wide_kernels._forward": strided | {"SKIP": True, "TAPS": 4},
+        "rectified_kernels._tangent": rows,
+        "rectified_kernels._turned": rows,
+    }
+
+
+def compile_all() -> None:
+    """Compile one kernel after the other and print their names."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from skiplab.curvature.sweeps import rectified_kernels
+    from skiplab.ensembles import wide_blocks, wide_kernels
+
+    modules = {
+        "wide_blocks": wide_blocks,
+        "wide_kernels": wide_kernels,
+        "rectified_kernels": rectified_kernels,
+    }
+    for name, constants in sorted(settings().items()):
+        module, function = name.split(".")
+        kernel = getattr(modules[module], function)
+        numbers = "fp32" if module == "rectified_kernels" else "bf16"
+
+        def kind(argument: str, constants: Any = constants, numbers: str = numbers) -> str:
+            if argument in constants:
+                return "constexpr"
+            if argument in NUMBERS or argument.endswith("_step"):
+                return "i32"
+            if argument == "mask":
+                return "*u8"
+            return "*fp32" if argument in FLOATS else f"*{numbers}"
+
+        signature = {argument: kind(argument) for argument in kernel.arg_names}
+        places = {(kernel.arg_names.index(argument),): value for argument, value in constants.items()}
+        triton.compile(
+            ASTSource(kernel, signature, places), target=GPUTarget("cuda", 90, 32), options={"num_warps": 8}
+        )
+        print(name)
+
+
+if __name__ == "__main__":
+    compile_all()

@@ -1,0 +1,89 @@
+"""A claim's one verdict from its conditions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from skiplab.reproduction.judgement import conjunction, judgements, tally
+from skiplab.reproduction.verdict import Verdict
+
+ROW = Verdict(
+    study="paper/figure-1",
+    claim="rises",
+    condition="all",
+    verdict="holds",
+    statistic=2.0,
+    low=1.0,
+    high=3.0,
+    margin=0.0,
+    p=0.01,
+    p_adjusted=0.02,
+    level=0.025,
+    paper_value=None,
+    runs=8,
+    scale="quick",
+    kind="greater",
+    text="It rises.",
+    source="section 2",
+    worth=0.5,
+)
+
+
+def row(**changes: Any) -> Verdict:
+    return dataclasses.replace(ROW, **changes)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        (["holds", "holds"], "holds"),
+        (["holds", "undecided"], "undecided"),
+        (["undecided", "contradicted", "holds"], "contradicted"),
+        (["undecided"], "undecided"),
+        ([], "undecided"),
+    ],
+)
+def test_a_conjunction(verdicts: list[str], expected: str) -> None:
+    assert conjunction(verdicts) == expected
+
+
+def test_further_rows_have_no_say() -> None:
+    (judged,) = judgements([row(), row(condition="gain .3", verdict="contradicted", headline=False)])
+    assert judged.verdict == "holds"
+    assert [each.condition for each in judged.further] == ["gain .3"]
+    assert (judged.study, judged.claim, judged.text) == ("paper/figure-1", "rises", "It rises.")
+    assert (judged.source, judged.ours, judged.p_adjusted) == ("section 2", False, 0.02)
+    assert judgements([row(headline=False)]) == []  # nothing was judged
+
+
+def test_the_deciding_row_is_the_one_nearest_to_another_verdict() -> None:
+    rows = [row(p=0.001), row(condition="close", p=0.02), row(condition="open", verdict="undecided", p=0.9)]
+    assert judgements(rows)[0].deciding.condition == "open"
+    assert judgements(rows[:2])[0].deciding.condition == "close"
+    exact = row(condition="exact", kind="exact", p=None, p_adjusted=None)
+    assert judgements([exact])[0].deciding is exact
+    assert judgements([exact])[0].p_adjusted is None
+
+
+def test_why_a_claim_is_contradicted() -> None:
+    small = row(verdict="contradicted", statistic=0.1, low=-0.1, high=0.3)
+    opposite = row(verdict="contradicted", statistic=-2.0, low=-3.0, high=-1.0)
+    assert judgements([row(), small])[0].reason == "no difference worth having"
+    assert judgements([opposite])[0].reason == ""
+    assert judgements([small, opposite])[0].reason == ""
+    assert judgements([row()])[0].reason == ""
+
+
+def test_a_tally_counts_claims() -> None:
+    rows = [
+        row(),
+        row(condition="more"),
+        row(claim="falls", verdict="contradicted"),
+        row(claim="own", source="ours"),
+    ]
+    judged = judgements(rows)
+    assert tally(judged) == {"holds": 2, "contradicted": 1, "undecided": 0}
+    assert [each.ours for each in judged] == [False, False, True]
