@@ -33,12 +33,21 @@ def draw(*shape: int) -> torch.Tensor:
 
 
 def test_each_run_has_a_trial_per_model_and_the_first_gives_the_pictures() -> None:
-    calls = [call.settings for call in STUDY.stages[0](Results(STUDY.settings["paper"]))]
+    named = STUDY.stages[0](Results(STUDY.settings["paper"]))
+    calls = [call.settings for call in named if call.trial is trials.measure]
     assert len(calls) == 90
     assert {call.depths for call in calls} == {(2, 4, 10, 24, 50)}
     assert {(call.samples, call.minibatches) for call in calls} == {(256, 1)}
     pictured = [(call.seed, call.model, call.clusters) for call in calls if call.clusters]
     assert pictured == [(0, "plain", 10), (0, "resnet-0.1", 10)]
+    clustered = [call.settings for call in named if call.trial is trials.structure]
+    assert [(call.seed, call.model) for call in clustered[:3]] == [
+        (0, "plain"),
+        (0, "resnet-0.1"),
+        (0, "white"),
+    ]
+    assert len(clustered) == 30
+    assert {(call.clusters, call.gradients) for call in clustered} == {(10, ("loss",))}
 
 
 def test_networks_of_a_run_share_weights_and_those_of_depths_and_seeds_do_not() -> None:
@@ -85,11 +94,48 @@ def test_the_gradient_of_the_loss_is_the_chain_rule_over_the_outputs() -> None:
 def test_like_gradients_come_side_by_side() -> None:
     kinds = torch.tensor([2, 0, 1, 1, 0, 2, 2, 0, 1])
     rows = 10 * F.one_hot(kinds, 5).double() + 0.1 * draw(9, 5)
-    order = trials.clustered(rows, 3, seed=0)
+    order = trials.in_order(trials.clustered(rows, 3, seed=0))
     assert sorted(order) == list(range(9))
-    assert order == trials.clustered(rows, 3, seed=0)
+    assert order == trials.in_order(trials.clustered(rows, 3, seed=0))
     groups = kinds[order].reshape(3, 3)
     assert bool((groups == groups[:, :1]).all())
+
+
+def test_structure_is_the_log_ratio_of_mean_covariances() -> None:
+    matrix = draw(5, 5).abs().numpy()
+    labels = [0, 1, 0, 2, 1]
+    same = [matrix[i, j] for i in range(5) for j in range(5) if i != j and labels[i] == labels[j]]
+    other = [matrix[i, j] for i in range(5) for j in range(5) if labels[i] != labels[j]]
+    assert trials.alike(matrix, labels) == pytest.approx(np.log(np.mean(same) / np.mean(other)))
+
+
+def test_deep_networks_are_judged_by_the_clusters_of_shallow_ones() -> None:
+    frame = trials.structure.function(dataclasses.replace(TINY, depths=(2, 4, 6)), Bench())
+    images = samples_of("digits", "train", 60, None, "cpu")
+    batch = next(trials.minibatches(TINY, images))
+    shallow, deep = (trials.gradients(trials.build(TINY, images, depth), batch, "loss") for depth in (2, 6))
+    labels = trials.clustered(shallow.gradients[0], 3, seed=3)
+    sizes = matching(frame, quantity="cluster size")["value"].tolist()
+    assert sizes == [labels.count(cluster) for cluster in range(3)]
+    found = matching(frame, quantity="structure").set_index("depth")["value"]
+    assert found.index.tolist() == [2, 6]
+    covariance = deep.covariance[0].double().numpy()
+    sizes = np.sqrt(covariance.diagonal())
+    assert found[6] == pytest.approx(trials.alike(covariance / np.outer(sizes, sizes), labels), rel=1e-4)
+    other = matching(frame, quantity="covariance structure").set_index("depth")["value"]
+    assert other[6] == pytest.approx(trials.alike(covariance, labels), rel=1e-4)
+
+
+def test_white_gradients_have_the_structure_that_clustering_makes() -> None:
+    white = [
+        matching(
+            trials.structure.function(dataclasses.replace(TINY, model="white", seed=seed), Bench()),
+            quantity="structure",
+        )["value"].item()
+        for seed in range(4)
+    ]
+    assert len(set(white)) == 4
+    assert abs(np.mean(white)) < 0.5
 
 
 def test_half_of_a_covariance_gives_all_of_it_back() -> None:
@@ -124,8 +170,22 @@ SETTINGS = dataclasses.replace(STUDY.settings["quick"], data=("digits",), runs=8
 Curve = Callable[[np.ndarray], np.ndarray]
 
 
-def results_of(ranks: dict[str, Curve], norms: dict[str, Curve], settings: Any = SETTINGS) -> Results:
-    """Results with these curves over log depth, which runs scatter a little."""
+STRUCTURE = {
+    ("plain", 2): 0.3,
+    ("resnet-0.1", 2): 0.5,
+    ("white", 0): 0.05,
+    ("plain", 50): 0.0,
+    ("resnet-0.1", 50): 0.4,
+}
+
+
+def results_of(
+    ranks: dict[str, Curve],
+    norms: dict[str, Curve],
+    settings: Any = SETTINGS,
+    structure: dict[tuple[str, int], float] = STRUCTURE,
+) -> Results:
+    """Results with these curves over log depth and structures, which runs scatter a little."""
     rows = []
     logs = np.log(SETTINGS.depths)
     for quantity, curves in (("relative_rank", ranks), ("mean_norm", norms)):
@@ -139,7 +199,20 @@ def results_of(ranks: dict[str, Curve], norms: dict[str, Curve], settings: Any =
             rows.extend(("covariance", model, 0, depth, row, column, 1.0) for column in range(row + 1))
     names = ["quantity", "model", "seed", "depth", "row", "column", "value"]
     table = pd.DataFrame(rows, columns=names).assign(data="digits", gradient="loss", minibatch=0)
-    return Results(settings, [Part(trials.measure.name, "stage", table)])
+    return Results(settings, [Part(trials.measure.name, "stage", table), clusters_of(structure)])
+
+
+def clusters_of(structure: dict[tuple[str, int], float]) -> Part:
+    """Structures that runs scatter a little, and two clusters of two images."""
+    rows = [
+        (quantity, model, seed, depth, 0, mean + 0.01 * np.cos(seed))
+        for quantity in evidence.STRUCTURES
+        for (model, depth), mean in structure.items()
+        for seed in range(8)
+    ]
+    rows += [("cluster size", model, 0, 2, row, 2) for model in ("plain", "resnet-0.1") for row in range(2)]
+    table = pd.DataFrame(rows, columns=["quantity", "model", "seed", "depth", "row", "value"])
+    return Part(trials.structure.name, "stage", table.assign(data="digits"))
 
 
 def line(start: float, slope: float) -> Curve:
@@ -157,18 +230,26 @@ NORMS = {"plain": power(-0.5), "resnet-1": power(-0.2), "resnet-0.1": power(0.0)
 def test_the_papers_curves_make_every_claim_hold() -> None:
     found = judge(STUDY, results_of(RANKS, NORMS), "quick")
     assert {row.verdict for row in found} == {"holds"}
-    assert sum(row.headline for row in found) == 5
+    assert sum(row.headline for row in found) == 5 + 5
     slopes = [row.statistic for row in found if "slope" in row.condition]
     assert slopes == pytest.approx([0.1, 0.2, 0.1, 0.3, 0.5], abs=0.01)
     logs = np.log(SETTINGS.depths)
     expected = 0.1 * (logs[1:] - logs[0]).mean()
-    assert found[0].statistic == pytest.approx(expected, abs=0.02)
+    grown = next(row for row in found if row.claim == "rank-grows-faster-without-skips")
+    assert grown.statistic == pytest.approx(expected, abs=0.02)
 
 
 def test_curves_the_other_way_round_contradict_every_claim() -> None:
     swap = {"plain": "resnet-0.1", "resnet-1": "resnet-1", "resnet-0.1": "plain"}
     ranks, norms = ({swap[model]: curve for model, curve in curves.items()} for curves in (RANKS, NORMS))
-    found = judge(STUDY, results_of(ranks, norms), "quick")
+    shattered = {
+        ("plain", 2): 0.05,
+        ("resnet-0.1", 2): 0.0,
+        ("white", 0): 0.05,
+        ("plain", 50): 0.4,
+        ("resnet-0.1", 50): 0.0,
+    }
+    found = judge(STUDY, results_of(ranks, norms, structure=shattered), "quick")
     # Without skips the rank is constant then, which is no fall.
     assert {row.verdict for row in found if "change from" not in row.condition} == {"contradicted"}
 
@@ -220,8 +301,11 @@ def test_the_figure_shows_four_covariances_and_two_curves() -> None:
     ]
     for ax in pictures:
         (image,) = ax.get_images()
-        assert image.colorbar.ax.get_xlabel() == "|covariance| / σ²"
+        assert image.get_clim() == pictures[0].get_images()[0].get_clim()
+        assert [line.get_xdata()[0] for line in ax.get_lines()[1::2]] == [1.5]  # two clusters of two images
         assert ax.get_xlabel() == "image, by cluster"
+    (bar,) = [ax for ax in figure.axes if ax.get_ylabel() == "|covariance| / σ²"]
+    assert bar.get_ylim()[0] == 0
     ranks, norms = figure.axes[-2:]
     assert [text.get_text() for text in ranks.get_xticklabels()] == ["2", "4", "10", "24", "50"]
     assert norms.get_yscale() == "log"

@@ -43,10 +43,11 @@ def run(settings: ThinNetworks, bench: Bench | None = None) -> pd.DataFrame:
 # Trials ------------------------------------------------------------------------------------------------------
 
 
-def test_paper_scale_trains_ten_networks_of_four_models_at_six_depths() -> None:
-    calls = calls_of(STUDY.settings["paper"])
-    assert [call.depth for call in calls] == [depth for depth in (198, 98, 50, 30, 14, 6) for _ in range(4)]
-    assert {call.model for call in calls} == {"crelu-ll", "crelu", "resnet", "relu"}
+def test_paper_scale_trains_ten_networks_of_five_models_at_six_depths() -> None:
+    linear, *calls = calls_of(STUDY.settings["paper"])
+    assert (linear.model, linear.depth) == ("linear", 1)
+    assert [call.depth for call in calls] == [depth for depth in (198, 98, 50, 30, 14, 6) for _ in range(5)]
+    assert {call.model for call in calls} == {"crelu-ll", "crelu", "resnet", "relu", "prelu-ll"}
     assert {call.seeds for call in calls} == {tuple(range(10))}
     assert {(call.training.images, call.training.padding) for call in calls} == {(None, 4)}
 
@@ -93,7 +94,8 @@ def test_the_rate_with_the_best_lower_bound_is_taken() -> None:
     ]
     results = Results(settings, parts)
     assert evidence.best_rate(results, "digits", "resnet", 6) == 1e-3
-    assert {call.settings.training.rate for call in study.train(results)} == {1e-3}
+    chosen = {call.settings.model: call.settings.training.rate for call in study.train(results)}
+    assert chosen == {"resnet": 1e-3, "linear": settings.rate}
     assert evidence.best_rate(results, "digits", "resnet", 10) == settings.rate
 
 
@@ -101,7 +103,7 @@ def test_networks_can_be_spread_over_smaller_trials() -> None:
     settings = dataclasses.replace(
         STUDY.settings["smoke"], runs=10, together=4, depths=(6,), models=("relu",), seed=2
     )
-    seeds = [call.seeds for call in calls_of(settings)]
+    seeds = [call.seeds for call in calls_of(settings) if call.model == "relu"]
     drawn = run_seeds(2, 10)
     assert seeds == [tuple(drawn[:4]), tuple(drawn[4:8]), tuple(drawn[8:])]
 
@@ -205,16 +207,26 @@ def test_accuracy_is_that_of_the_members_in_evaluation_mode(monkeypatch: pytest.
     assert trials.accuracy(ensemble, samples) == pytest.approx(expected)
 
 
+def test_the_linear_baseline_is_one_matrix() -> None:
+    settings = dataclasses.replace(NETWORKS, model="linear", depth=1)
+    network = trials.build(settings, PICTURES, 0).double()
+    x = PICTURES.inputs.double()
+    (weight,) = [value for value in network.parameters() if value.ndim == 2]
+    assert weight.shape == (10, 3 * 16 * 16)
+    torch.testing.assert_close(network(x), x.flatten(1) @ weight.T)
+    assert not torch.equal(weight, next(trials.build(settings, PICTURES, 1).double().parameters()))
+
+
 @pytest.mark.parametrize("model", list(trials.KINDS))
 def test_models_differ_as_they_should(model: str) -> None:
-    """Only the looks-linear network is linear, only the residual one has shortcuts, and all are as large."""
+    """Only looks-linear networks are linear, only the residual one has shortcuts, and all are as large."""
     settings = dataclasses.replace(NETWORKS, model=model, depth=14)
     network = trials.build(settings, PICTURES, 0).double().eval()
     x = PICTURES.inputs.double()
     with torch.no_grad():
         # Without biases a ReLU network is homogeneous, so only a change of sign tells it from a linear one.
         bend = float((network(x) + network(-x)).norm() / network(x).norm())
-    assert (bend < 1e-12) == (model == "crelu-ll")
+    assert (bend < 1e-12) == (model in ("crelu-ll", "prelu-ll"))
     assert any("shortcut" in name for name, _ in network.named_modules()) == (model == "resnet")
     reference = trials.build(dataclasses.replace(settings, model="relu"), PICTURES, 0)
     count, wanted = (sum(p.numel() for p in net.parameters()) for net in (network, reference))
@@ -238,12 +250,16 @@ def test_198_layers_train(model: str) -> None:
 
 # Claims and figure -------------------------------------------------------------------------------------------
 
-SETTINGS = dataclasses.replace(STUDY.settings["quick"], data=("digits",), runs=6, depths=(6, 14, 50))
+SETTINGS = dataclasses.replace(
+    STUDY.settings["quick"], data=("digits",), runs=6, depths=(6, 14, 50), models=tuple(trials.KINDS)
+)
 FALLING = {6: 0.6, 14: 0.5, 50: 0.3}
 FLAT = {6: 0.6, 14: 0.6, 50: 0.6}
 
 
-def results_of(means: Mapping[str, Mapping[int, float]], settings: Settings = SETTINGS) -> Results:
+def results_of(
+    means: Mapping[str, Mapping[int, float]], settings: Settings = SETTINGS, linear: float = 0.4
+) -> Results:
     """A study's results with these test accuracies, which networks scatter by a tenth of a point."""
     rows = [
         {
@@ -257,7 +273,7 @@ def results_of(means: Mapping[str, Mapping[int, float]], settings: Settings = SE
             "quantity": quantity,
             "value": mean * epoch / 6 + seed / 1000,
         }
-        for model, by_depth in means.items()
+        for model, by_depth in {**means, "linear": {1: linear}}.items()
         for depth, mean in by_depth.items()
         for seed in range(6)
         for epoch in (3, 6)
@@ -281,7 +297,7 @@ def searched(results: Results) -> Results:
     return Results(results.settings, [*parts, *results.parts])
 
 
-AS_THE_PAPER = {"crelu-ll": FLAT, "crelu": FALLING, "resnet": FLAT, "relu": FALLING}
+AS_THE_PAPER = {"crelu-ll": FLAT, "crelu": FALLING, "resnet": FLAT, "relu": FALLING, "prelu-ll": FALLING}
 
 
 def test_the_papers_curves_make_every_claim_hold() -> None:
@@ -294,6 +310,8 @@ def test_the_papers_curves_make_every_claim_hold() -> None:
         ("rectifiers-fall-with-depth", "digits, relu, depths 6 to 50"),
         ("rectifiers-fall-with-depth", "digits, crelu, depths 6 to 50"),
         ("relu-below-linear", "digits, 50 layers"),
+        ("linear-baseline", "digits"),
+        ("crelu-above-prelu", "digits, 50 layers"),
         ("looks-linear-as-residual", "digits, 50 layers, best rates"),
     ]
     below = next(row for row in found if row.claim == "relu-below-linear")
@@ -323,14 +341,16 @@ def test_one_depth_has_no_order_but_is_judged_all_the_same() -> None:
         "looks-linear-trains-deeper": "holds",
         "rectifiers-fall-with-depth": "undecided",
         "relu-below-linear": "holds",
+        "linear-baseline": "holds",
+        "crelu-above-prelu": "holds",
         "looks-linear-as-residual": "holds",
     }
 
 
 def test_other_curves_contradict_them() -> None:
     rising = {6: 0.45, 14: 0.5, 50: 0.55}
-    means = {"crelu-ll": FALLING, "crelu": rising, "resnet": FLAT, "relu": rising}
-    found = judge(STUDY, searched(results_of(means)), "quick")
+    means = {"crelu-ll": FALLING, "crelu": rising, "resnet": FLAT, "relu": rising, "prelu-ll": FLAT}
+    found = judge(STUDY, searched(results_of(means, linear=0.5)), "quick")
     assert {row.claim: row.verdict for row in found if row.headline} == dict.fromkeys(
         [claim.id for claim in STUDY.claims], "contradicted"
     )
@@ -342,9 +362,17 @@ def test_other_curves_contradict_them() -> None:
 def test_the_figure_has_a_line_per_model_and_a_tick_per_depth() -> None:
     figure = STUDY.figure(results_of(AS_THE_PAPER))
     test, training = figure.axes
-    assert (test.get_title("left"), training.get_title("left")) == ("Digits, test", "Digits, training")
+    assert test.get_title("left") == "Digits, test (6 epochs, 6 networks)"
+    assert training.get_title("left") == "Digits, training (6 epochs, 6 networks)"
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["linear classifier (paper)", "CReLU, looks linear", "CReLU", "ResNet", "ReLU"]
+    assert labels == [
+        "linear classifier (paper)",
+        "CReLU, looks linear",
+        "CReLU",
+        "ResNet",
+        "ReLU",
+        "PReLU, looks linear",
+    ]
     assert [text.get_text() for text in test.get_xticklabels()] == ["6", "14", "50"]
     heights = test.containers[3].lines[0].get_ydata()  # the ReLU networks' means
     assert heights.tolist() == pytest.approx([0.6025, 0.5025, 0.3025])

@@ -7,10 +7,15 @@ import pytest
 import torch
 
 from skiplab.architectures.activations import CReLU
+from skiplab.architectures.initialisers import standard_normal
+from skiplab.data import TensorSet
 from skiplab.randomness import torch_generator
 from skiplab.remedies.linearity import departure_from_linear
-from skiplab.reproduction import Results
+from skiplab.reproduction import Bench, Results
+from skiplab.reproduction.results import matching
 from skiplab.reproduction.verdict import judge
+from skiplab.studies.balduzzi2017.figure_6 import trials as thin
+from skiplab.studies.balduzzi2017.ll_init.as_trained import TrainedStarts, as_trained
 from skiplab.studies.balduzzi2017.ll_init.study import STUDY, Settings
 from skiplab.studies.balduzzi2017.ll_init.trials import (
     AFTER_HE,
@@ -20,10 +25,13 @@ from skiplab.studies.balduzzi2017.ll_init.trials import (
     THIN,
     LinearStarts,
     build,
+    starts,
     step,
 )
 
-SETTINGS = Settings(runs=2, depths=(2, 5), rs=(1, 2), width=8, filters=4, side=4, thin_side=16, points=9)
+SETTINGS = Settings(
+    runs=2, depths=(2, 5), rs=(1, 2), width=8, filters=4, side=4, thin_side=16, points=9, trained_runs=2
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +41,7 @@ def results(ran: Callable[..., Results]) -> Results:
 
 @pytest.fixture(scope="module")
 def table(results: Results) -> pd.DataFrame:
-    return results.frame
+    return results.rows(starts)
 
 
 def test_every_family_depth_and_start_is_measured(table: pd.DataFrame) -> None:
@@ -47,7 +55,7 @@ def test_every_family_depth_and_start_is_measured(table: pd.DataFrame) -> None:
 
 def test_every_claim_holds_on_these_networks(results: Results) -> None:
     verdicts = judge(STUDY, results, "quick")
-    assert len(verdicts) == 6 + 6 + 4 + 6 + 6
+    assert len(verdicts) == 6 + 6 + 4 + 6 + 6 + 2 + 2
     assert {verdict.verdict for verdict in verdicts} == {"holds"}
 
 
@@ -66,7 +74,7 @@ def test_every_claim_holds_on_these_networks(results: Results) -> None:
 def test_one_network_that_disobeys_contradicts_its_claim(
     results: Results, changed: Callable[..., Results], network: str, quantity: str, value: float, claim: str
 ) -> None:
-    other = changed(results, value, family=CONV, network=network, quantity=quantity, draw=1, depth=5)
+    other = changed(results, value, starts, family=CONV, network=network, quantity=quantity, draw=1, depth=5)
     verdicts = judge(STUDY, other, "quick")
     against = [v for v in verdicts if v.verdict == "contradicted"]
     assert [(v.claim, v.condition) for v in against] == [(claim, f"{CONV}, {network}")]
@@ -75,18 +83,50 @@ def test_one_network_that_disobeys_contradicts_its_claim(
         assert against[0].detail.startswith("1 of 4 networks are linear")
 
 
+@pytest.mark.parametrize(
+    ("quantity", "network", "claim", "verdict"),
+    [
+        ("departure", "without BN", "linear-as-trained", "contradicted"),
+        ("departure", "with BN", "linear-as-trained", "holds"),
+        ("rounding", "with BN", "single-precision", "contradicted"),
+        ("rounding", "without BN", "single-precision", "holds"),
+    ],
+)
+def test_networks_as_figure_6_trains_them_decide_their_own_claims(
+    results: Results, changed: Callable[..., Results], quantity: str, network: str, claim: str, verdict: str
+) -> None:
+    other = changed(results, 0.5, as_trained, quantity=quantity, network=network, draw=1, depth=10)
+    headlines = {row.claim: row.verdict for row in judge(STUDY, other, "quick") if row.headline}
+    assert headlines[claim] == verdict
+
+
+def test_rounding_compares_the_very_networks_of_figure_6() -> None:
+    """One network by hand: float32 against float64 with the batch's own statistics."""
+    frame = as_trained.function(TrainedStarts(6, (3,), 16, samples=5), Bench())
+    x = standard_normal((5, 3, 16, 16), torch_generator(3, "as trained inputs"))
+    images = TensorSet(x.float(), torch.zeros(5, dtype=torch.long), 10, "noise", "noise")
+    net = thin.build(thin.ThinNetworks("noise", "crelu-ll", 6, (3,), thin.ThinTraining()), images, 3).train()
+    with torch.no_grad():
+        single, double = net(x.float()).double(), net.double()(x)
+    single, double = single - single.mean(0), double - double.mean(0)
+    cosines = (single * double).sum(1) / (single.norm(dim=1) * double.norm(dim=1))
+    value = matching(frame, network="with BN", quantity="rounding")["value"].item()
+    assert value == pytest.approx(float(1 - cosines.mean()), abs=1e-9)
+    assert (matching(frame, quantity="departure")["value"] < 1e-12).all()
+
+
 def test_counts_say_what_they_count_and_our_own_claims_are_marked() -> None:
     units = {claim.id: claim.unit for claim in STUDY.claims}
     assert units["he-not-linear"] == "networks that are linear"
     assert units["one-step"] == units["one-step-prelu"] == "networks still linear after one step"
     ours = {claim.id for claim in STUDY.claims if claim.source == "ours"}
-    assert ours == {"isometry", "he-not-linear", "one-step-prelu"}
+    assert ours == {"isometry", "he-not-linear", "one-step-prelu", "single-precision"}
 
 
 @pytest.mark.parametrize("start", [*AFTER_HE, *LOOKS_LINEAR])
 def test_thin_networks_are_measured_with_norms_that_do_something(start: str) -> None:
     """Only the thin trials draw statistics, so that those of the other families keep their keys."""
-    calls = STUDY.stages[0](Results(Settings(runs=1)))
+    calls = [call for call in STUDY.stages[0](Results(Settings(runs=1))) if call.trial is starts]
     assert {call.settings.family for call in calls if call.settings.random_norms} == {THIN}
     drawn = LinearStarts(THIN, 50, (0,), 0, 16, 5, random_norms=True)
     net, again, other = (build(drawn, start, seed)[0] for seed in (0, 0, 1))
@@ -156,7 +196,8 @@ def test_the_figure_has_a_column_per_start_and_a_line_per_depth(results: Results
 
 
 def test_trials_share_seeds_across_families() -> None:
-    calls = STUDY.stages[0](Results(Settings(runs=3, seed=4, depths=(2,), rs=(1, 3))))
+    named = STUDY.stages[0](Results(Settings(runs=3, seed=4, depths=(2,), rs=(1, 3))))
+    calls = [call for call in named if call.trial is starts]
     assert [(call.settings.family, call.settings.depth) for call in calls] == [
         (FULL, 2),
         (CONV, 2),

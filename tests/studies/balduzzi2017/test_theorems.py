@@ -24,11 +24,13 @@ from skiplab.studies.balduzzi2017.theorems.evidence import relative_error, sampl
 from skiplab.studies.balduzzi2017.theorems.study import STUDY, Settings, real_models
 from skiplab.studies.balduzzi2017.theorems.trials import (
     GatedNets,
+    OutputNets,
     PathLemmas,
     RealNets,
     build,
     gated,
     lemmas,
+    outputs,
     real,
 )
 
@@ -42,6 +44,8 @@ SETTINGS = Settings(
     gated_width=64,
     gated_samples=4,
     gated_depths=(2, 6),
+    output_layers=8,
+    output_width=48,
     layers=(2,),
     cases=3,
 )
@@ -74,10 +78,10 @@ def test_theorems_hold_under_independent_gates(verdicts: list[Verdict], claim: s
     assert {each.source for each in verdicts if each.claim == claim} != {"ours"}
 
 
-def test_theorem_3_holds_for_both_betas(verdicts: list[Verdict]) -> None:
+def test_theorem_3_holds_for_all_betas(verdicts: list[Verdict]) -> None:
     for claim in ("theorem-3a", "theorem-3b"):
         found = said(verdicts, claim)
-        assert len(found) == 4
+        assert len(found) == 6
         assert set(found.values()) == {"holds"}
 
 
@@ -129,6 +133,24 @@ def test_correlations_halve_per_layer_with_batch_normalisation(results: Results,
         error = values.std(ddof=1) / math.sqrt(6) / (2 * values.mean() ** 0.5)
         assert row.spread == pytest.approx(error * math.sqrt(6), rel=1e-3)
         assert row.verdict == verdict
+
+
+def test_outputs_of_layers_have_the_variance_of_centred_branches() -> None:
+    """Branches of half a unit's second moment, centred: β²(1 − 1/π) per layer, of which few are lost at width 300."""
+    results = alone(outputs, OutputNets("batch norm 1", 6, runs=4, width=300, batch=200))
+    means = results.frame.groupby("L")["value"].mean()
+    assert means.index.tolist() == list(range(7))
+    assert np.diff(means) == pytest.approx([1 - 1 / math.pi] * 6, rel=0.1)
+    assert means[0] == pytest.approx(1.0, rel=0.05)
+
+
+def test_outputs_that_double_contradict_linear_growth(results: Results, changed: Change) -> None:
+    def verdicts(values: Callable[[pd.DataFrame], pd.Series]) -> set[str]:
+        noisy = changed(results, lambda rows: values(rows) + 1e-3 * np.cos(rows["run"] * rows["L"]), outputs)
+        return set(said(judge(STUDY, noisy, "quick"), "outputs-grow-linearly").values())
+
+    assert verdicts(lambda rows: 1 + 0.5 * rows["L"]) == {"holds"}
+    assert verdicts(lambda rows: 2.0 ** rows["L"]) == {"contradicted"}
 
 
 def test_claims_on_real_nets_can_be_contradicted(results: Results, changed: Change) -> None:
@@ -228,7 +250,7 @@ def test_one_printed_digit_is_met_within_half_a_unit(results: Results, changed: 
         SETTINGS,
         [
             part
-            if part.trial == lemmas.name
+            if part.trial in (lemmas.name, outputs.name)
             else dataclasses.replace(part, table=part.table.replace({"L": {6: 100, 8: 100}}))
             for part in results.parts
         ],

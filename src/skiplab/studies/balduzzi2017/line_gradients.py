@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 LAGS = 15  # ours: the text names no lag, and the pictures are not in our source
 NOISES = ("brown", "white")
+RUNS_PER_TRIAL = 20  # as many as figure 2 of the paper averages over; figures 1 and 2 share trials
 _TOGETHER = 10  # networks run as one; fixed here, so that a table depends on nothing else
 
 Row = tuple[int, str, float, float]  # run, quantity, x, value

@@ -11,6 +11,7 @@ from skiplab.reproduction import Call, Claim, Evidence, Results, Study, chunks, 
 from skiplab.studies.balduzzi2017.line_gradients import (
     LAGS,
     NOISES,
+    RUNS_PER_TRIAL,
     LineGradients,
     NoiseSeries,
     averages,
@@ -31,8 +32,6 @@ from skiplab.studies.balduzzi2017.noise_bands import (
     white_at,
 )
 from skiplab.studies.balduzzi2017.palette import beta_words
-
-TOGETHER = 20  # runs of one trial; figure 2 averages over as many, and shares them
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def further(settings: Settings) -> list[Network]:
 def draws(results: Results) -> list[Call]:
     """Name a trial for every twenty networks of a kind, and two for the noises."""
     settings = results.settings
-    groups = chunks(run_seeds(settings.seed, settings.runs), TOGETHER)
+    groups = chunks(run_seeds(settings.seed, settings.runs), RUNS_PER_TRIAL)
     calls = [
         gradients.of(
             subset(LineGradients, settings, network=network, seeds=seeds),

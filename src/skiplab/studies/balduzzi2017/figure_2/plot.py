@@ -16,11 +16,13 @@ from matplotlib.patches import Patch
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.balduzzi2017.line_gradients import NOISES, curves, measured
+from skiplab.studies.balduzzi2017.line_gradients import NOISES, curves
 from skiplab.studies.balduzzi2017.line_networks import Network
+from skiplab.studies.balduzzi2017.noise_bands import band_at_lag
 from skiplab.studies.balduzzi2017.palette import NOISE, network_colour, network_name
 
 _STRIP = 0.28  # how opaque noise's strips are
+_DASHES = (0, (3, 1.5))  # of the deepest networks
 
 
 def draw(results: Results, shown: Mapping[float | None, Sequence[Network]]) -> Figure:
@@ -30,12 +32,15 @@ def draw(results: Results, shown: Mapping[float | None, Sequence[Network]]) -> F
         for beta, networks in shown.items()
     }
     noises = {kind: curves(results, kind).to_numpy() for kind in NOISES}
-    return autocorrelation_panels(panels, noises, {kind: _ends(results, kind) for kind in NOISES})
+    count = results.settings.runs
+    bands = {kind: _ends(results, kind, count) for kind in NOISES}
+    return autocorrelation_panels(panels, noises, bands, count)
 
 
-def _ends(results: Results, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of the band of a noise's mean ACF, lag by lag."""
-    low, high = (measured(results, kind, end)["value"].to_numpy() for end in ("low", "high"))
+def _ends(results: Results, kind: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of the band of the ACF averaged over ``count`` noise series, lag by lag."""
+    lags = range(1, results.settings.lags + 1)
+    low, high = np.array([band_at_lag(results, kind, lag, count) for lag in lags]).T
     return low, high
 
 
@@ -43,11 +48,13 @@ def autocorrelation_panels(
     panels: Mapping[float | None, Mapping[int, np.ndarray]],
     noises: Mapping[str, np.ndarray],
     bands: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    count: int,
 ) -> Figure:
     """Draw the mean ACF with its interval for every depth, a panel per network (its β), and noise in the last.
 
     ``panels`` maps β to depth → (runs, lags from 0); ``noises`` are (runs, lags from 0), ``bands`` the ends (lags
-    from 1) of where the mean of as many noise series lies. The darker a line, the deeper the networks.
+    from 1) of where the mean of ``count`` noise series lies. The darker a line, the deeper the networks; the
+    deepest are dashed.
     """
     figure, axes = new_figure(len(panels) + 1, width=PAGE_WIDTH, height=3.0, sharey=True)
     for ax, letter in zip(axes[0], "abcdefgh", strict=False):
@@ -61,8 +68,10 @@ def autocorrelation_panels(
     for ax, (beta, by_depth) in zip(axes[0], panels.items(), strict=False):
         shades = _shades(network_colour(beta), len(by_depth))
         for shade, (depth, runs) in zip(shades, by_depth.items(), strict=True):
-            _curve(ax, runs, shade)
-            shown.setdefault(depth, []).append(Line2D([], [], color=shade, linewidth=2.0))
+            # Curves that are both white lie on each other; dashes let the one below be seen.
+            style = _DASHES if depth == max(by_depth) else "-"
+            _curve(ax, runs, shade, style=style)
+            shown.setdefault(depth, []).append(Line2D([], [], color=shade, linewidth=2.0, linestyle=style))
         ax.set_title(network_name(beta), fontsize=8.5)
     last = axes[0, -1]
     for kind, runs in noises.items():
@@ -71,8 +80,6 @@ def autocorrelation_panels(
     last.legend(fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.42))
     axes[0, 0].set_ylabel("autocorrelation")
     axes[0, 0].set_ylim(-0.12, 1.04)
-    # All panels' runs are as many as the series whose means the strips are of.
-    count = max((len(runs) for runs in noises.values()), default=0)
     handles: list[Any] = [tuple(lines) for lines in shown.values()]
     handles += [Patch(color=NOISE[kind], alpha=_STRIP, linewidth=0) for kind in bands]
     words = [f"{depth} layers" if place == 0 else str(depth) for place, depth in enumerate(shown)]
@@ -89,11 +96,11 @@ def autocorrelation_panels(
     return figure
 
 
-def _curve(ax: Axes, runs: np.ndarray, colour: str, label: str = "") -> None:
+def _curve(ax: Axes, runs: np.ndarray, colour: str, label: str = "", style: Any = "-") -> None:
     mean, low, high = mean_interval(runs)
     lags = np.arange(runs.shape[1])
     ax.fill_between(lags, low, high, color=colour, alpha=0.18, linewidth=0)
-    ax.plot(lags, mean, color=colour, linewidth=1.2, label=label)
+    ax.plot(lags, mean, color=colour, linewidth=1.2, label=label, linestyle=style)
 
 
 def _shades(colour: str, count: int) -> list[str]:

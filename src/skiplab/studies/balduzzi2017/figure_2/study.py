@@ -7,10 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Evidence, Found, Ordered, Results, Study, scales, subset
+from skiplab.reproduction import (
+    Call,
+    Claim,
+    Evidence,
+    Found,
+    Ordered,
+    Results,
+    Study,
+    chunks,
+    scales,
+    subset,
+)
 from skiplab.studies.balduzzi2017.line_gradients import (
     LAGS,
     NOISES,
+    RUNS_PER_TRIAL,
     LineGradients,
     NoiseSeries,
     averages,
@@ -33,14 +45,15 @@ from skiplab.studies.balduzzi2017.noise_bands import (
 from skiplab.studies.balduzzi2017.palette import beta_words
 
 DEEP = 10  # from here on the order is judged
-BETAS = (1.0, 0.1)
+BETAS = (1.0, 0.1, 0.3)  # the figure's, then the other end of section 3.3's range, as further rows
+SHOWN = BETAS[:2]
 
 
 @dataclass(frozen=True)
 class Settings:
     """How many networks of each kind and depth, and the grid."""
 
-    runs: int = 20
+    runs: int = 100
     seed: int = 0
     width: int = 200
     depths: tuple[int, ...] = (2, 4, 10, 24, 50)
@@ -55,7 +68,7 @@ class Settings:
 
 
 def networks(settings: Settings) -> list[Network]:
-    """Every kind at every depth: the three of the figure, and feedforward nets with BN or with nothing centred."""
+    """Every kind at every depth: the figure's, β = .3, and feedforward nets with BN or with nothing centred."""
     return [
         network
         for depth in settings.depths
@@ -67,18 +80,19 @@ def networks(settings: Settings) -> list[Network]:
 
 
 def draws(results: Results) -> list[Call]:
-    """Name a trial for each kind and depth, deepest first, and one for each noise."""
+    """Name a trial for every twenty networks of a kind and depth, deepest first, and one for each noise."""
     settings = results.settings
-    seeds = tuple(run_seeds(settings.seed, settings.runs))
+    groups = chunks(run_seeds(settings.seed, settings.runs), RUNS_PER_TRIAL)
     calls = [
         gradients.of(
             subset(LineGradients, settings, network=network, seeds=seeds),
-            f"{network.label}, {len(seeds)} networks",
+            f"{network.label}, networks {seeds[0]}–{seeds[-1]}",
         )
         for network in sorted(networks(settings), key=lambda network: -network.depth)
+        for seeds in groups
     ]
     return calls + [
-        noise.of(subset(NoiseSeries, settings, kind=kind, seeds=seeds), f"{kind} noise, {len(seeds)} series")
+        noise.of(subset(NoiseSeries, settings, kind=kind, seeds=groups[0]), f"{kind} noise")
         for kind in NOISES
     ]
 
@@ -128,11 +142,13 @@ def whiten_less(results: Results) -> Iterator[Evidence]:
 
 
 def smaller_beta(results: Results) -> Iterator[Evidence]:
-    """Resnets with β = .1 against those with β = 1."""
+    """Resnets with β = .1, and as further rows with β = .3, against those with β = 1."""
     settings = results.settings
     for depth in settings.deep:
-        one, tenth = (averages(results, residual(depth, settings.width, beta)) for beta in BETAS)
-        yield Evidence(f"{depth} layers, resnet β = .1 − resnet β = 1", [tenth, one])
+        one, *smaller = (averages(results, residual(depth, settings.width, beta)) for beta in BETAS)
+        for beta, sample in zip(BETAS[1:], smaller, strict=True):
+            where = f"{depth} layers, resnet {beta_words(beta)} − resnet β = 1"
+            yield Evidence(where, [sample, one], headline=beta in SHOWN)
 
 
 def deepest(of: Callable[[Results, int], Iterator[Evidence]]) -> Found:
@@ -151,11 +167,13 @@ def correlations_left(results: Results) -> Iterator[Evidence]:
 
 
 def damped_brown(results: Results) -> Iterator[Evidence]:
-    """Whether the deepest resnets with β = .1 are brown."""
+    """Whether the deepest resnets with β = .1 are brown; those with β = .3 are further rows."""
     settings = results.settings
     depth = max(settings.depths)
-    acfs = curves(results, residual(depth, settings.width, 0.1))
-    yield from resembling(results, "brown", acfs, f"{depth} layers, β = .1")
+    for beta in BETAS[1:]:
+        acfs = curves(results, residual(depth, settings.width, beta))
+        where = f"{depth} layers, {beta_words(beta)}"
+        yield from resembling(results, "brown", acfs, where, headline=beta in SHOWN)
 
 
 def figure(results: Results) -> Any:
@@ -164,7 +182,7 @@ def figure(results: Results) -> Any:
 
     depths, width = sorted(results.settings.depths), results.settings.width
     shown: dict[float | None, list[Network]] = {None: [plain(depth, width, "centre") for depth in depths]}
-    return draw(results, shown | {beta: [residual(depth, width, beta) for depth in depths] for beta in BETAS})
+    return draw(results, shown | {beta: [residual(depth, width, beta) for depth in depths] for beta in SHOWN})
 
 
 STUDY = Study(
@@ -172,7 +190,7 @@ STUDY = Study(
     words=__file__,
     settings=scales(
         Settings,
-        quick={},
+        quick={"runs": RUNS_PER_TRIAL},
         smoke={"runs": 2, "width": 16, "depths": (2, 4), "points": 64, "lags": 5, "series": 200},
     ),
     stages=(draws,),
@@ -247,5 +265,5 @@ STUDY = Study(
             unit=IN_BAND,
         ),
     ),
-    cost={"smoke": 0.5, "quick": 30.0, "paper": 30.0},
+    cost={"smoke": 0.5, "quick": 35.0, "paper": 180.0},
 )

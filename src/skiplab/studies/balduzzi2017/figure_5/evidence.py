@@ -7,7 +7,7 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
-from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, measure
+from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, WHITE, measure, structure
 from skiplab.studies.balduzzi2017.palette import beta_words
 
 if TYPE_CHECKING:
@@ -108,6 +108,47 @@ def rank_grows(results: Results) -> Iterator[Evidence]:
     """The rank's growth without skips against that with them, and how far it goes."""
     yield from faster("relative_rank", with_and_without)(results)
     yield from beyond(results)
+
+
+# What decides, and as further rows what large gradients weigh more in.
+STRUCTURES = {"structure": "", "covariance structure": ", covariances"}
+
+
+def structured(results: Results, quantity: str, data: str, model: str, depth: int) -> np.ndarray:
+    """How much more alike gradients of one cluster are, one number per run."""
+    return results.sample(structure, quantity=quantity, data=data, model=model, depth=depth)
+
+
+def visible(results: Results) -> Iterator[Evidence]:
+    """Structure of the shallowest networks' gradients against what clustering makes of white noise."""
+    settings = results.settings
+    depth = min(settings.depths)
+    for data, model, (quantity, words) in product(settings.data, settings.pictured, STRUCTURES.items()):
+        both = [structured(results, quantity, data, *which) for which in ((model, depth), (WHITE, 0))]
+        where = f"{data}, {name_of(model)}, {depth} layers, against white noise{words}"
+        yield Evidence(where, both, headline=not words)
+
+
+def more_apparent(results: Results) -> Iterator[Evidence]:
+    """Structure of the shallowest resnets against the feedforward networks of the same weights and images."""
+    settings = results.settings
+    depth = min(settings.depths)
+    for data, (quantity, words) in product(settings.data, STRUCTURES.items()):
+        both = [structured(results, quantity, data, model, depth) for model in settings.pictured[::-1]]
+        yield Evidence(f"{data}, {depth} layers{words}", both, headline=not words, paired=True)
+
+
+def left(model_at: int) -> Found:
+    """Evidence on the structure left in the deepest of the pictured networks, feedforward (0) or residual (1)."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        settings = results.settings
+        model, depth = settings.pictured[model_at], max(settings.depths)
+        for data, (quantity, words) in product(settings.data, STRUCTURES.items()):
+            sample = structured(results, quantity, data, model, depth)
+            yield Evidence(f"{data}, {name_of(model)}, {depth} layers{words}", [sample], headline=not words)
+
+    return found
 
 
 def name_of(model: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter, StrMethodFormatter
 
 from skiplab.figures.curves import mean_interval
@@ -18,7 +19,7 @@ from skiplab.figures.style import PAGE_WIDTH, STYLE, HouseAxes, new_figure, pane
 from skiplab.reproduction import Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.balduzzi2017.figure_5.evidence import beta_of, by_depth
-from skiplab.studies.balduzzi2017.figure_5.trials import measure
+from skiplab.studies.balduzzi2017.figure_5.trials import measure, structure
 from skiplab.studies.balduzzi2017.palette import (
     COVARIANCE_LABEL,
     COVARIANCE_MAP,
@@ -49,10 +50,18 @@ def draw(results: Results) -> Figure:
             for model in settings.models
         }
 
+    sizes = {beta_of(model): cluster_sizes(results, data, model) for model in settings.pictured}
     ranks, norms = curves("relative_rank"), curves("mean_norm")
     return gradient_covariances(
-        pictures, sorted(set(settings.depths)), ranks, norms, samples=settings.samples
+        pictures, sizes, sorted(set(settings.depths)), ranks, norms, samples=settings.samples
     )
+
+
+def cluster_sizes(results: Results, data: str, model: str) -> list[int]:
+    """How many images each cluster of the first run has, in the order of the pictures."""
+    rows = results.rows(structure, data=data, model=model, quantity="cluster size")
+    rows = matching(rows, seed=rows["seed"].min()).sort_values("row")
+    return [int(size) for size in rows["value"]]
 
 
 def whole(rows: pd.DataFrame) -> np.ndarray:
@@ -66,6 +75,7 @@ def whole(rows: pd.DataFrame) -> np.ndarray:
 
 def gradient_covariances(
     pictures: Mapping[Model, Mapping[int, np.ndarray]],
+    sizes: Mapping[Model, Sequence[int]],
     depths: Sequence[int],
     ranks: Mapping[Model, np.ndarray],
     norms: Mapping[Model, np.ndarray],
@@ -74,8 +84,8 @@ def gradient_covariances(
 ) -> Figure:
     """Draw covariances (samples, samples) by model and depth above, curves (runs, depths) by model below.
 
-    Each picture has its own scale, from 0 to the 99th percentile of its entries off the diagonal, and a colour bar
-    that says so: the question is whether there is structure, not how large it is.
+    Pictures have one scale, from 0 to the 99th percentile of all their entries off the diagonal, and lines between
+    clusters, of which ``sizes`` are the numbers of images.
     """
     shown = [(model, depth) for model, by_depth in pictures.items() for depth in sorted(by_depth)]
     columns = max(len(shown), 2)
@@ -84,9 +94,19 @@ def gradient_covariances(
     grid.set_height_ratios((1.1, 1.0))
     for ax in (*axes[0, len(shown) :], *axes[1]):
         ax.remove()
+    off = [
+        matrix[~np.eye(len(matrix), dtype=bool)]
+        for by_depth in pictures.values()
+        for matrix in by_depth.values()
+    ]
+    top = float(np.percentile(np.concatenate(off), 99)) or 1.0
     for ax, (model, depth) in zip(axes[0], shown, strict=False):
-        _picture(figure, ax, pictures[model][depth])
+        image = _picture(ax, pictures[model][depth], top, sizes[model])
         ax.set_title(f"{network_name(model)},\n{depth} layers", fontsize=8.5)
+    drawn = list(axes[0, : len(shown)])
+    bar = figure.colorbar(image, ax=drawn, location="right", fraction=0.02, pad=0.01, extend="max")
+    bar.ax.tick_params(labelsize=7, length=2)
+    bar.set_label(COVARIANCE_LABEL, fontsize=7)
     axes[0, 0].set_ylabel("image, by cluster")
     first = [next(k for k, (model, _) in enumerate(shown) if model == name) for name in pictures]
     for letter, place in zip("ab", first, strict=False):
@@ -116,17 +136,15 @@ def gradient_covariances(
     return figure
 
 
-def _picture(figure: Figure, ax: Axes, matrix: np.ndarray) -> None:
-    off = matrix[~np.eye(len(matrix), dtype=bool)]
-    top = float(np.percentile(off, 99)) or 1.0
+def _picture(ax: Axes, matrix: np.ndarray, top: float, sizes: Sequence[int]) -> AxesImage:
     image = ax.imshow(matrix, cmap=COVARIANCE_MAP, vmin=0.0, vmax=top, interpolation="nearest")
+    for border in np.cumsum(sizes)[:-1] - 0.5:
+        for line in (ax.axhline, ax.axvline):
+            line(border, color="white", linewidth=0.35, alpha=0.7)
     ax.set(xticks=[], yticks=[])
     ax.set_xlabel("image, by cluster", labelpad=3)
     ax.grid(False)
-    bar = figure.colorbar(image, ax=ax, location="bottom", fraction=0.05, pad=0.02, aspect=25, extend="max")
-    bar.set_ticks([0.0, top], labels=["0", f"{top:.2g}"])
-    bar.ax.tick_params(labelsize=7, length=2)
-    bar.set_label(COVARIANCE_LABEL, fontsize=7, labelpad=-7)
+    return image
 
 
 def _curves(

@@ -6,17 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Greater, Results, Study, scales, subset
+from skiplab.reproduction import Call, Claim, Equivalent, Greater, Results, Study, scales, subset
 from skiplab.studies.balduzzi2017.figure_5.evidence import (
     faster,
     larger_and_smaller,
+    left,
+    more_apparent,
     rank_grows,
+    visible,
     with_and_without,
 )
-from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, ConvnetGradients, measure
+from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, WHITE, ConvnetGradients, measure, structure
 
 RANK = Greater(worth=0.05)  # a twentieth of what white noise has
 NORM = Greater(worth=0.095)  # a fall by 10 % more, in logarithms
+TENTH = 0.095  # gradients of one cluster 10 % more alike than others, in logarithms
+ALIKE = "log ratio of correlations within and between clusters"
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Settings:
     samples: int = 256
     minibatches: int = 1
     clusters: int = 10
+    cluster_runs: int = 10
     images: int | None = None
     side: int | None = None
 
@@ -41,11 +47,16 @@ class Settings:
         """The networks compared: without skips, and with them at each β."""
         return (PLAIN, *(f"resnet-{beta:g}" for beta in self.betas))
 
+    @property
+    def pictured(self) -> tuple[str, str]:
+        """The networks of panels a and b: without skips, and with the smallest β."""
+        return PLAIN, f"resnet-{min(self.betas):g}"
+
 
 def stage(results: Results) -> list[Call]:
-    """Name a trial per model and run; the first run's plain and most damped networks give the pictures."""
+    """Name a trial per model and run; the first run gives the pictures, and some runs their structure."""
     settings = results.settings
-    pictured = (PLAIN, settings.models[-1])
+    pictured = settings.pictured
     calls = []
     for data in settings.data:
         for run, seed in enumerate(run_seeds(settings.seed, settings.runs)):
@@ -54,6 +65,11 @@ def stage(results: Results) -> list[Call]:
                 own = {"data": data, "model": model, "seed": seed, "clusters": clusters}
                 wanted = subset(ConvnetGradients, settings, **own)
                 calls.append(measure.of(wanted, f"{data}, {model}, run {run}"))
+        for run, seed in enumerate(run_seeds(settings.seed, settings.cluster_runs)):
+            for model in (*pictured, WHITE):
+                own = {"data": data, "model": model, "seed": seed, "gradients": settings.gradients[:1]}
+                wanted = subset(ConvnetGradients, settings, **own)
+                calls.append(structure.of(wanted, f"{data}, {model}, clusters of run {run}"))
     return calls
 
 
@@ -69,7 +85,7 @@ STUDY = Study(
     words=__file__,
     settings=scales(
         Settings,
-        quick={"runs": 10, "gradients": ("loss",), "images": 5000, "side": 16},
+        quick={"runs": 10, "cluster_runs": 5, "gradients": ("loss",), "images": 5000, "side": 16},
         smoke={
             "data": ("digits",),
             "runs": 2,
@@ -78,6 +94,7 @@ STUDY = Study(
             "filters": 4,
             "samples": 24,
             "clusters": 3,
+            "cluster_runs": 2,
             "images": 60,
         },
     ),
@@ -85,6 +102,36 @@ STUDY = Study(
     figure=figure,
     source="section 4",
     claims=(
+        Claim(
+            "structure-in-shallow-networks",
+            "Spatial structure is visible in both two-layer networks: gradients of one cluster are more alike than "
+            "others, beyond what clustering makes of white noise.",
+            visible,
+            kind=Greater(worth=TENTH),
+            unit=ALIKE,
+        ),
+        Claim(
+            "structure-more-apparent-in-resnets",
+            "In two-layer networks the structure is more apparent in the resnet.",
+            more_apparent,
+            kind=Greater(worth=TENTH),
+            unit=ALIKE,
+        ),
+        Claim(
+            "structure-gone-without-skips",
+            "In the feedforward network the structure disappears with depth: at 50 layers gradients of one cluster "
+            "are no more alike than others.",
+            left(0),
+            kind=Equivalent(margin=TENTH),
+            unit=ALIKE,
+        ),
+        Claim(
+            "structure-left-with-skips",
+            "In the resnet the structure remains apparent at 50 layers.",
+            left(1),
+            kind=Greater(worth=TENTH),
+            unit=ALIKE,
+        ),
         Claim(
             "rank-grows-faster-without-skips",
             "The relative effective rank of gradients grows faster with depth without skip connections.",

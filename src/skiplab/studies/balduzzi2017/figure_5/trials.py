@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from skiplab.reproduction import Bench, trial
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from torch import nn
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from skiplab.measurements.gradient_shattering import GradientShattering
 
 PLAIN = "plain"
+WHITE = "white"  # gradients that are independent numbers, to see what clustering alone makes of them
 
 
 @dataclass(frozen=True)
@@ -68,14 +70,75 @@ def measure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
                 if minibatch or kind != settings.gradients[0] or not settings.clusters:
                     continue
                 if number == 0:
-                    order = clustered(found.gradients[0], settings.clusters, settings.seed)
+                    order = in_order(clustered(found.gradients[0], settings.clusters, settings.seed))
                 if depth in (depths[0], depths[-1]):
                     rows.extend(
                         {**place, "quantity": "covariance", "row": row, "column": column, "value": value}
                         for row, column, value in lower_triangle(found, order)
                     )
         bench.tell((number + 1) / len(networks), f"{depth} layers")
-    frame = pd.DataFrame(rows).assign(data=settings.data, model=settings.model, seed=settings.seed)
+    return _table(settings, pd.DataFrame(rows))
+
+
+@trial("balduzzi2017/gradient-clusters", version=1)
+def structure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
+    """How much more alike gradients of one cluster are than others, in the shallowest and the deepest network.
+
+    Clusters are those of the shallowest network's gradients, as in panels a and b; "structure" is the logarithm of
+    the mean |correlation| of two images of one cluster over that of two of different ones, "covariance structure" the
+    same of |covariance|, and "cluster size" has a row per cluster. The model "white" has noise for gradients, at
+    depth 0.
+    """
+    import numpy as np
+    import pandas as pd
+    import torch
+
+    from skiplab.measurements.gradient_shattering import GradientShattering
+    from skiplab.randomness import torch_generator
+    from skiplab.studies.balduzzi2017.images import samples_of
+
+    images = samples_of(settings.data, "train", settings.images, settings.side, bench.device)
+    batch = next(minibatches(settings, images))
+    kind, labels = settings.gradients[0], None
+    depths = [0] if settings.model == WHITE else sorted({min(settings.depths), max(settings.depths)})
+    rows: list[dict[str, Any]] = []
+    for number, depth in enumerate(depths):
+        bench.tell(number / len(depths), f"{depth} layers")
+        if settings.model == WHITE:
+            drawn = torch_generator(settings.seed, "white gradients")
+            found = GradientShattering(torch.randn(1, *batch[0].flatten(1).shape, generator=drawn))
+        else:
+            found = gradients(build(settings, images, depth).to(bench.device), batch, kind)
+        place = {"depth": depth, "minibatch": 0, "gradient": kind, "row": 0, "column": 0}
+        if labels is None:
+            labels = clustered(found.gradients[0], settings.clusters, settings.seed)
+            rows += [
+                {**place, "row": cluster, "quantity": "cluster size", "value": labels.count(cluster)}
+                for cluster in range(settings.clusters)
+            ]
+        covariance = found.covariance[0].double().cpu().numpy()
+        sizes = np.sqrt(covariance.diagonal())
+        for quantity, matrix in (
+            ("structure", covariance / np.outer(sizes, sizes)),
+            ("covariance structure", covariance),
+        ):
+            rows.append({**place, "quantity": quantity, "value": alike(matrix, labels)})
+    return _table(settings, pd.DataFrame(rows))
+
+
+def alike(matrix: np.ndarray, labels: Sequence[int]) -> float:
+    """The logarithm of the mean entry within clusters over the mean between them, the diagonal left out."""
+    import numpy as np
+
+    same = np.equal.outer(labels, labels)
+    other = ~same
+    np.fill_diagonal(same, False)
+    return float(np.log(matrix[same].mean() / matrix[other].mean()))
+
+
+def _table(settings: ConvnetGradients, rows: pd.DataFrame) -> pd.DataFrame:
+    """A trial's long table; repeated words are categories, so that Parquet keeps it small."""
+    frame = rows.assign(data=settings.data, model=settings.model, seed=settings.seed)
     whole = dict.fromkeys(("depth", "minibatch", "row", "column"), "int16")
     frame = frame.astype(whole | {"value": "float32"})
     return frame.astype(dict.fromkeys(("data", "model", "gradient", "quantity"), "category"))
@@ -130,13 +193,19 @@ def gradients(network: nn.Module, batch: tuple[Any, Any], kind: str) -> Gradient
 
 
 def clustered(rows: Any, clusters: int, seed: int) -> list[int]:
-    """Put samples of like gradients side by side: k-means, then by cluster, and by number within one."""
+    """The cluster of every sample, by k-means of their gradients."""
     from sklearn.cluster import KMeans
 
     from skiplab.randomness import derive
 
     state = derive(seed, "k-means") % 2**32
-    labels = KMeans(clusters, n_init=10, random_state=state).fit_predict(rows.double().cpu().numpy())
+    found = KMeans(clusters, n_init=10, random_state=state).fit_predict(rows.double().cpu().numpy())
+    labels: list[int] = found.tolist()
+    return labels
+
+
+def in_order(labels: Sequence[int]) -> list[int]:
+    """Samples of one cluster side by side: by cluster, and by number within one."""
     return sorted(range(len(labels)), key=lambda index: (labels[index], index))
 
 

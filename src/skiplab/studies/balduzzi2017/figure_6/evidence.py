@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Results
 from skiplab.reproduction.results import Part, matching, sample_of
-from skiplab.studies.balduzzi2017.figure_6.trials import ThinTraining, train
+from skiplab.studies.balduzzi2017.figure_6.trials import LINEAR, ThinTraining, train
 
 if TYPE_CHECKING:
     import numpy as np
 
-LINEAR = 0.4  # section 5.1: "the linear baseline of 40%"
-LOOKS_LINEAR, RESNET = "crelu-ll", "resnet"
+BASELINE = 0.4  # section 5.1: "the linear baseline of 40%"
+LOOKS_LINEAR, RESNET, PRELU = "crelu-ll", "resnet", "prelu-ll"
 RECTIFIERS = ("relu", "crelu")  # neither skips nor the looks-linear initialisation
 ONE_RATE = "one learning rate for all models"
 NOT_CHOSEN = "learning rates were not chosen for each model in this run; give some with --set rates=…"
@@ -84,11 +84,28 @@ def every_step(results: Results) -> Iterator[Evidence]:
 
 
 def below_linear(results: Results) -> Iterator[Evidence]:
-    """How far the deepest ReLU networks stay below the accuracy of a linear classifier."""
+    """How far the deepest ReLU networks stay below the paper's linear classifier, and as a further row ours."""
     deepest = max(results.settings.depths)
     for data in there(results.settings, "relu"):
-        below = LINEAR - accuracies(results, data, "relu", deepest)
-        yield Evidence(f"{data}, {deepest} layers", [below])
+        sample, ours = accuracies(results, data, "relu", deepest), accuracies(results, data, LINEAR, 1)
+        yield Evidence(f"{data}, {deepest} layers", [BASELINE - sample])
+        where = f"{data}, {deepest} layers, against our linear classifier"
+        yield Evidence(where, [ours, sample], headline=False, paired=True)
+
+
+def baseline(results: Results) -> Iterator[Evidence]:
+    """Test accuracies of linear classifiers trained as the networks are."""
+    for data in results.settings.data:
+        yield Evidence(data, [accuracies(results, data, LINEAR, 1)], paper_value=BASELINE)
+
+
+def above_prelu(results: Results) -> Iterator[Evidence]:
+    """Test accuracies of looks-linear networks with CReLUs and with PReLUs; the deepest decide."""
+    depths = sorted(results.settings.depths, reverse=True)
+    for depth in depths:
+        for data in there(results.settings, LOOKS_LINEAR, PRELU):
+            both = [accuracies(results, data, model, depth) for model in (LOOKS_LINEAR, PRELU)]
+            yield Evidence(f"{data}, {depth} layers", both, headline=depth == depths[0], paired=True)
 
 
 def trains_deeper(results: Results) -> Iterator[Evidence]:

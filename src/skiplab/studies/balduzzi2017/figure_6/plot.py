@@ -19,6 +19,7 @@ MODELS = {
     "crelu": ("CReLU", "#E69F00"),
     "resnet": ("ResNet", colour_of("residual")),
     "relu": ("ReLU", colour_of("plain")),
+    "prelu-ll": ("PReLU, looks linear", "#CC79A7"),
 }
 TITLES = {"cifar10": "CIFAR-10", "digits": "Digits"}
 

@@ -8,12 +8,25 @@ from itertools import product
 from typing import Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Claim, Greater, Ordered, Results, Study, chunks, scales, subset
+from skiplab.reproduction import (
+    Call,
+    Claim,
+    Greater,
+    Ordered,
+    Results,
+    Study,
+    Value,
+    chunks,
+    scales,
+    subset,
+)
 from skiplab.studies.balduzzi2017.figure_6 import trials
 from skiplab.studies.balduzzi2017.figure_6.evidence import (
-    LINEAR,
+    BASELINE,
+    above_prelu,
     accuracies,
     as_good,
+    baseline,
     below_linear,
     best_rate,
     every_step,
@@ -67,6 +80,7 @@ class Settings:
 
 QUICK = {
     "runs": 5,
+    "models": ("crelu-ll", "crelu", "resnet", "relu"),  # the figure's
     "depths": (6, 14, 50),
     "epochs": 6,
     "images": 1000,
@@ -111,10 +125,15 @@ def train(results: Results) -> list[Call]:
 
 
 def deciding(results: Results) -> list[Call]:
-    """Every model at every depth."""
+    """Every model at every depth, and the linear baseline."""
     settings = results.settings
     groups = chunks(run_seeds(settings.seed, settings.runs), settings.together)
-    return [
+    calls = [
+        call_of(settings, data, trials.LINEAR, 1, settings.rate, seeds)
+        for data in settings.data
+        for seeds in groups
+    ]
+    return calls + [
         call_of(settings, data, model, depth, best_rate(results, data, model, depth), seeds)
         for depth, data, model in conditions(settings)
         for seeds in groups
@@ -153,14 +172,15 @@ def figure(results: Results) -> Any:
     from skiplab.studies.balduzzi2017.figure_6.plot import accuracy_by_depth, title
 
     settings = results.settings
+    runs = f"{settings.epochs} epochs, {settings.runs} networks"
     panels = {
-        title(data, quantity): {
+        f"{title(data, quantity)} ({runs})": {
             model: {depth: accuracies(results, data, model, depth, quantity) for depth in settings.depths}
             for model in settings.models
         }
         for data, quantity in product(settings.data, ("test_accuracy", "accuracy"))
     }
-    return accuracy_by_depth(panels, baseline=("linear classifier (paper)", LINEAR))
+    return accuracy_by_depth(panels, baseline=("linear classifier (paper)", BASELINE))
 
 
 STUDY = Study(
@@ -199,6 +219,19 @@ STUDY = Study(
             below_linear,
             kind=ONE_POINT,
             unit="40 % − test accuracy",
+        ),
+        Claim(
+            "linear-baseline",
+            "A linear classifier reaches 40 % of the test images.",
+            baseline,
+            kind=Value(),
+        ),
+        Claim(
+            "crelu-above-prelu",
+            "The looks-linear initialisation is more effective on CReLU than on PReLU networks.",
+            above_prelu,
+            kind=ONE_POINT,
+            source="section 5",
         ),
         Claim(
             "looks-linear-as-residual",

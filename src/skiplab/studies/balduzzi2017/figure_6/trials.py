@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from skiplab.ensembles import Ensemble
     from skiplab.training import History
 
-# What each model is as a ThinNet, in the order of the paper's legend.
-KINDS = {"crelu-ll": "crelu", "crelu": "crelu", "resnet": "resnet", "relu": "relu"}
+# What each model is as a ThinNet: those of the figure in the order of the paper's legend, then section 5's PReLU.
+KINDS = {"crelu-ll": "crelu", "crelu": "crelu", "resnet": "resnet", "relu": "relu", "prelu-ll": "relu"}
+LOOKS_LINEAR = {"crelu-ll": "crelu", "prelu-ll": "prelu"}
+LINEAR = "linear"  # the baseline: one matrix, of depth 1
 TEST_CHUNK = 500  # images per forward pass when testing: bounds memory, changes nothing
 
 
@@ -179,9 +181,15 @@ def blocks_of(depth: int) -> int:
 
 def build(settings: ThinNetworks, samples: TensorSet, seed: int) -> nn.Module:
     """Build one member from its seed alone, so that it equals the network trained by itself."""
+    from skiplab.architectures.initialisers import He
     from skiplab.architectures.thin import ThinNet
     from skiplab.randomness import torch_generator
 
+    if settings.model == LINEAR:
+        from torch import nn
+
+        matrix = nn.Linear(samples.inputs[0].numel(), samples.classes)
+        return He().apply(nn.Sequential(nn.Flatten(), matrix), torch_generator(seed, "network"))
     network = ThinNet(
         blocks_of(settings.depth),
         generator=torch_generator(seed, "network"),
@@ -192,10 +200,11 @@ def build(settings: ThinNetworks, samples: TensorSet, seed: int) -> nn.Module:
         image_size=samples.inputs.shape[-1],
         checkpoint_every=settings.checkpoint_every,
     )
-    if settings.model == "crelu-ll":
+    if settings.model in LOOKS_LINEAR:
         from skiplab.remedies.looks_linear import looks_linear
 
-        return looks_linear(network, generator=torch_generator(seed, "looks linear"), kind="crelu")
+        kind = LOOKS_LINEAR[settings.model]
+        return looks_linear(network, generator=torch_generator(seed, "looks linear"), kind=kind)
     return network
 
 

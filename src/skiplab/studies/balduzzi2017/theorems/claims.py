@@ -8,6 +8,7 @@ from skiplab.studies.balduzzi2017.theorems.models import (
     HIGHWAY,
     NORMALISED,
     NORMALISED_TENTH,
+    NORMALISED_THIRD,
     PLAIN,
     PLAIN_NORMALISED,
     RESCALED,
@@ -136,14 +137,23 @@ THE_PAPERS = (
         "theorem 3",
         "Resnets with batch normalisation have variance β²(L − 1) + 1",
         "variance",
-        *(NORMALISED, NORMALISED_TENTH),
+        *(NORMALISED, NORMALISED_THIRD, NORMALISED_TENTH),
     ),
     _theorem(
         "theorem-3b",
         "appendix A3.4",
         "Resnets with batch normalisation have covariance ∏(1 + β²/2v_l), v_l = β²(l − 1) + 1",
         "covariance",
-        *(NORMALISED, NORMALISED_TENTH),
+        *(NORMALISED, NORMALISED_THIRD, NORMALISED_TENTH),
+    ),
+    Claim(
+        "outputs-grow-linearly",
+        "With batch normalisation the variance of the outputs of a resnet's layers grows linearly: it rises as much "
+        "in the second half of the layers as in the first.",
+        evidence.linear_growth,
+        kind=Value(),
+        unit="rise in the second half over the first's",
+        source="section 3.3",
     ),
     Claim(
         "theorem-3-asymptotic",

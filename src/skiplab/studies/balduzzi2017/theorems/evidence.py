@@ -13,6 +13,7 @@ from skiplab.studies.balduzzi2017.theorems.models import (
     GATED,
     HIGHWAY,
     NORMALISED,
+    NORMALISED_TENTH,
     PLAIN,
     PLAIN_NORMALISED,
     RESCALED,
@@ -22,7 +23,7 @@ from skiplab.studies.balduzzi2017.theorems.models import (
     is_wide,
     theory,
 )
-from skiplab.studies.balduzzi2017.theorems.trials import gated, lemmas, real
+from skiplab.studies.balduzzi2017.theorems.trials import gated, lemmas, outputs, real
 
 ENOUGH = 0.02  # of the value: with a larger standard error hardly any mean is within 10 % beyond doubt
 BETAS = (1.0, 0.3, 0.1)  # section 3.3: 1, and .1 to .3 after Szegedy et al.
@@ -138,6 +139,17 @@ def above_halving(results: Results) -> Iterator[Evidence]:
         wide, twice = (corrected(PLAIN, each, None).log2_correlation for each in (L, 2 * L))
         detail = f"wide nets {2.0**wide:.3g}, which falls there as L^{twice - wide:.1f}"
         yield Evidence(f"L = {L}", [[value - 2.0**-L for value in values]], detail=detail)
+
+
+def linear_growth(results: Results) -> Iterator[Evidence]:
+    """How fast layers' output variance rises in a resnet's second half, relative to its first; 1 on a line."""
+    for model in (NORMALISED, NORMALISED_TENTH):
+        wide = results.rows(outputs, model=model.name).pivot(index="run", columns="L", values="value")
+        last = int(wide.columns.max())
+        half = last // 2
+        first, second = wide[half] - wide[0], wide[2 * half] - wide[half]
+        detail = f"from {wide[0].mean():.3g} to {wide[last].mean():.3g} in {last} layers"
+        yield Evidence(f"β = {model.beta:g}", [(second / first).tolist()], paper_value=1.0, detail=detail)
 
 
 def exponents(results: Results) -> Iterator[Evidence]:

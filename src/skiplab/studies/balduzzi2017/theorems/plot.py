@@ -24,22 +24,27 @@ Points = Mapping[tuple[str, str], tuple[Sequence[int], Sequence[Sequence[float]]
 INK, GREY = "#222222", "#8A8A8A"
 COLOURS = {
     "plain": network_colour(None),
+    "plain with BN": "#CC79A7",
     "resnet": network_colour(1.0),
     "β = 1": network_colour(1.0),
     "β = .1": network_colour(0.1),
     "highway": "#882255",
 }
-NAMES = {"plain": "feedforward"}  # as the paper's other figures have it
+NAMES = {
+    "plain": "feedforward",
+    "plain with BN": "feedforward with BN",
+}  # as the paper's other figures have it
 LINES = {"exact": "-", "asymptotic": "--", "corrected": ":"}
 TITLES = ("feedforward and resnet", "resnet with BN", "highway")
 LOWEST = 1e-4  # correlations below are noise in any affordable Monte Carlo
 PANELS = (
-    (models.PLAIN, models.RESIDUAL),
+    (models.PLAIN, models.PLAIN_NORMALISED, models.RESIDUAL),
     (models.NORMALISED, models.NORMALISED_TENTH),
     (models.HIGHWAY,),
 )
 LABELS = {
     "plain": "plain",
+    "plain batch norm": "plain with BN",
     "residual": "resnet",
     "batch norm 1": "β = 1",
     "batch norm .1": "β = .1",
@@ -60,13 +65,12 @@ def draw(results: Results) -> Figure:
 def _curves(model: models.Model, batch: int) -> Curves:
     """(quantity, kind) → (L, values); kinds are exact, asymptotic and corrected."""
     depths = range(2, DEEPEST + 1)
-    exact = [models.theory(model, L) for L in depths]
     wide = [models.corrected(model, L, batch) for L in depths]
-    pairs = {
-        "exact": [(moments.variance, moments.correlation) for moments in exact],
-        "asymptotic": [models.asymptotic(model, L) for L in depths],
-        "corrected": [(moments.variance, moments.correlation) for moments in wide],
-    }
+    pairs = {"corrected": [(moments.variance, moments.correlation) for moments in wide]}
+    if model in models.GATED:  # the others are in no theorem
+        exact = [models.theory(model, L) for L in depths]
+        pairs["exact"] = [(moments.variance, moments.correlation) for moments in exact]
+        pairs["asymptotic"] = [models.asymptotic(model, L) for L in depths]
     return {
         (quantity, kind): (list(depths), [pair[place] for pair in found])
         for place, quantity in enumerate(QUANTITIES)
@@ -78,7 +82,7 @@ def _points(results: Results, model: models.Model) -> Points:
     """(quantity, law) → (L, samples over runs)."""
     found = {}
     for law, trial in (("gates", gated), ("nets", real)):
-        depths = depths_of(results, trial, model)
+        depths = depths_of(results, trial, model) if trial is real or model in models.GATED else []
         for quantity in QUANTITIES:
             samples = [sample(results, trial, model, L, quantity) for L in depths]
             found[quantity, law] = (depths, samples)
@@ -120,14 +124,12 @@ def theorem_panels(
 
 
 def _model(ax: Axes, quantity: str, curves: Curves, points: Points, colour: str) -> None:
+    exact = curves.get((quantity, "exact"), ([], []))[1]
     for kind, style in LINES.items():
-        depths, values = curves[quantity, kind]
-        exact = curves[quantity, "exact"][1]
-        # An asymptotic curve that is the exact one would only hide it.
-        if kind == "exact" or not np.allclose(values, exact):
-            ax.plot(
-                depths, values, style, color=colour, linewidth=1.1, alpha=1 if kind != "asymptotic" else 0.75
-            )
+        depths, values = curves.get((quantity, kind), ([], []))
+        if kind != "exact" and len(values) == len(exact) and np.allclose(values, exact):
+            continue  # a curve that is the exact one would only hide it
+        ax.plot(depths, values, style, color=colour, linewidth=1.1, alpha=1 if kind != "asymptotic" else 0.75)
     for law, marker, fill, shift in (("gates", "o", colour, 0.97), ("nets", "s", "white", 1.03)):
         depths, samples = points[quantity, law]
         for depth, each in zip(depths, samples, strict=True):

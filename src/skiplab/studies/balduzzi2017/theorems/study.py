@@ -9,8 +9,25 @@ from skiplab.checks import at_least, require
 from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Results, Study, scales, subset
 from skiplab.studies.balduzzi2017.theorems.claims import CLAIMS
-from skiplab.studies.balduzzi2017.theorems.models import GATED, REAL, RESCALED, Model, is_wide_enough
-from skiplab.studies.balduzzi2017.theorems.trials import GatedNets, PathLemmas, RealNets, gated, lemmas, real
+from skiplab.studies.balduzzi2017.theorems.models import (
+    GATED,
+    NORMALISED,
+    NORMALISED_TENTH,
+    REAL,
+    RESCALED,
+    Model,
+    is_wide_enough,
+)
+from skiplab.studies.balduzzi2017.theorems.trials import (
+    GatedNets,
+    OutputNets,
+    PathLemmas,
+    RealNets,
+    gated,
+    lemmas,
+    outputs,
+    real,
+)
 
 DEEPEST = 1000  # beyond, 2^L is past the floats
 
@@ -32,6 +49,8 @@ class Settings:
     gated_width: int = 1000
     gated_samples: int = 8
     gated_depths: tuple[int, ...] = (2, 5, 10, 20, 50, 100)
+    output_layers: int = 50
+    output_width: int = 500
     layers: tuple[int, ...] = (2, 3, 4)
     cases: int = 50
     seed: int = 0
@@ -44,6 +63,7 @@ QUICK = {
     "gated_nets": 4,
     "gated_width": 512,
     "gated_samples": 4,
+    "output_width": 256,
     "layers": (2, 3),
     "cases": 10,
 }
@@ -57,6 +77,8 @@ SMOKE = {
     "gated_width": 16,
     "gated_samples": 2,
     "gated_depths": (2, 20),
+    "output_layers": 4,
+    "output_width": 16,
     "layers": (2,),
     "cases": 2,
 }
@@ -78,6 +100,11 @@ def trials(results: Results) -> list[Call]:
             gated.of(GatedNets(model.name, L, *sizes, first), f"{model.name} gates, L = {L}")
             for model in GATED
         ]
+    spread = (settings.output_layers, settings.runs, settings.output_width, settings.batch, first)
+    calls += [
+        outputs.of(OutputNets(model.name, *spread), f"{model.name} outputs")
+        for model in (NORMALISED, NORMALISED_TENTH)
+    ]
     return calls + [
         lemmas.of(PathLemmas(layers, settings.cases, first), f"paths of {layers} layers")
         for layers in settings.layers

@@ -115,6 +115,43 @@ def real(settings: RealNets, bench: Bench) -> pd.DataFrame:
     return _frame(rows).assign(law="nets")
 
 
+@dataclass(frozen=True)
+class OutputNets:
+    """Settings of one trial: the outputs of real nets' layers, each run with new weights and inputs."""
+
+    model: str
+    layers: int
+    runs: int
+    width: int
+    batch: int
+    seed: int = 0
+
+
+@trial("balduzzi2017/output-variances", version=1)
+def outputs(settings: OutputNets, bench: Bench) -> pd.DataFrame:
+    """Note the outputs' variance over inputs, a mean over units, before the first module (L = 0) and after each."""
+    import torch
+
+    from skiplab.randomness import torch_generator
+
+    model = NAMED[settings.model]
+    rows: list[Row] = []
+    for run in range(settings.runs):
+        bench.tell(run / settings.runs, f"run {run}")
+        parts = (settings.seed + run, "output variances")
+        module = build(model, settings.layers, settings.width, torch_generator(*parts)).to(bench.device)
+        stream = torch_generator(*parts, "inputs")
+        x = torch.randn(settings.batch, settings.width, generator=stream) * 0.5**0.5
+        with torch.no_grad():
+            at = module.get_submodule("first")(x.to(bench.device))
+            found = [at.var(0).mean()]
+            for block in module.get_submodule("blocks").children():
+                at = block(at)
+                found.append(at.var(0).mean())
+        rows += [(model.name, L, run, "output variance", float(value)) for L, value in enumerate(found)]
+    return _frame(rows).assign(law="outputs")
+
+
 def build(model: Model, modules: int, width: int, generator: torch.Generator) -> nn.Module:
     """One net whose output is the sum of its last layer."""
     import torch
