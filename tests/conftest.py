@@ -6,6 +6,9 @@ import os
 
 # Before torch is imported: two test processes on two cores would otherwise fight over them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Before Triton is imported: where there is no GPU its kernels are interpreted, on tensors of the CPU.
+if not os.path.exists("/dev/nvidiactl"):
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,17 +28,6 @@ def fresh_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is published and no image set is here but digits."""
     monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", tmp_path / "published")
     monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path / "no sets"))
-
-
-@pytest.fixture
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no GPU, Triton's kernels are interpreted, on tensors of the CPU."""
-    import torch
-
-    if not torch.cuda.is_available():
-        monkeypatch.setenv("TRITON_INTERPRET", "1")  # read where kernels are declared and where they run
-    from skiplab.curvature.sweeps import rectified_kernels  # noqa: F401
-    from skiplab.ensembles import wide_blocks, wide_kernels  # noqa: F401
 
 
 @pytest.fixture(scope="session")

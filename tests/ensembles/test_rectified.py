@@ -19,10 +19,9 @@ from skiplab.architectures.simplified import SimplifiedPlnNet, SimplifiedResNet
 from skiplab.ensembles import Ensemble, rectified
 from skiplab.randomness import torch_generator
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"),
-    pytest.mark.usefixtures("interpreted"),
-]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"
+)
 E, B = 2, 3
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 NETWORKS = [SimplifiedPlnNet, SimplifiedResNet]

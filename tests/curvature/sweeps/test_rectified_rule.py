@@ -19,10 +19,9 @@ from skiplab.ensembles import Ensemble, rectified
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 
-pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"),
-    pytest.mark.usefixtures("interpreted"),
-]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"
+)
 CE = nn.CrossEntropyLoss()
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 X = torch.randn(21, 7, generator=torch_generator("x"), dtype=torch.float64)
