@@ -23,8 +23,8 @@ from torch import Tensor
 
 from skiplab.ensembles import wide_blocks
 
-# Pixels per tile, warps and pipeline stages, by the number of filters: of 30 tried on an H200 (10 networks, batch 128)
-# within a tenth of the fastest for each layer; those of "weights" were not tried.
+# Pixels per tile, warps and pipeline stages, by the number of filters: of 30 tried on an H200 (10 networks, batch
+# 128) within a tenth of the fastest for each layer; those of "weights" were not tried.
 TILES: dict[str, dict[int, tuple[int, int, int]]] = {
     "forward": {16: (128, 4, 2), 32: (128, 4, 2), 64: (128, 8, 2)},
     "weights": {16: (128, 4, 2), 32: (64, 4, 2), 64: (64, 4, 3)},
