@@ -23,12 +23,12 @@ from torch import Tensor
 
 from skiplab.ensembles import wide_blocks
 
-# Pixels per tile, warps and pipeline stages, by the number of filters: the fastest of 30 on an H200 (10 networks,
-# batch 128), but for "weights", which are a guess.
+# Pixels per tile, warps and pipeline stages, by the number of filters: of 30 tried on an H200 (10 networks, batch
+# 128) within a tenth of the fastest for each layer; those of "weights" were not tried.
 TILES: dict[str, dict[int, tuple[int, int, int]]] = {
     "forward": {16: (128, 4, 2), 32: (128, 4, 2), 64: (128, 8, 2)},
     "weights": {16: (128, 4, 2), 32: (64, 4, 2), 64: (64, 4, 3)},
-    "images": {16: (128, 8, 2), 32: (128, 4, 2), 64: (128, 8, 2)},
+    "images": {16: (128, 8, 2), 32: (128, 4, 2), 64: (128, 4, 2)},
 }
 WIDEST = 64  # columns of a tile: TAPS times channels
 PROGRAMS = 1056  # of the sums over the batch: eight for each of an H200's 132 multiprocessors
