@@ -18,6 +18,7 @@ from pathlib import Path
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.publishing import publish_study
 from skiplab.reproduction.runner import Options, Unfinished, judged_again, run_study
+from skiplab.reproduction.settings import settings_of
 from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.reproduction.verdict import Verdict
 from skiplab.studies import CATALOGUE
@@ -66,7 +67,11 @@ def main(wanted: list[str], *, check: bool) -> int:
 
 def write_anew(run: StudyRun) -> None:
     """Publish the run that today's code makes of the same trials."""
-    overrides = {key: change["used"] for key, change in run.deviations.items()}
+    declared, used = (
+        vars(CATALOGUE[run.study].settings[run.scale]),
+        vars(settings_of(CATALOGUE[run.study], run)),
+    )
+    overrides = {key: value for key, value in used.items() if value != declared[key]}
     # A deadline in the past: a trial that is not there must not be started.
     options = Options(executor="serial", deadline=time.time() - 1)
     study, order = CATALOGUE[run.study], [study.id for study in CATALOGUE]

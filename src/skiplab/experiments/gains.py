@@ -14,7 +14,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -58,6 +58,9 @@ class Condition(NamedTuple):
     headline: bool
     rows: list[pd.DataFrame]
     data: str
+    to_gain: tuple[
+        float, ...
+    ] = ()  # what models might gain by a longer search, whose best gain is an end of the grid
 
     def evidence(
         self,
@@ -70,9 +73,8 @@ class Condition(NamedTuple):
     ) -> Evidence:
         """What samples, one per model, say in this condition; ``paired`` unless they leave out runs."""
         headline = self.headline if headline is None else headline
-        return Evidence(
-            words or self.words, samples, headline=headline, detail=detail, paired=paired and len(samples) > 1
-        )
+        paired = paired and len(samples) > 1
+        return Evidence(words or self.words, samples, headline=headline, detail=detail, paired=paired)
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,10 @@ class Gains:
         shared = self.common_gain(results, data, models)
         rows = [self.at(results, data, model, gain) for model, gain in zip(models, own, strict=True)]
         in_words = "/".join(f"{gain:.3g}" for gain in dict.fromkeys(own))
-        best = Condition(f"{data}, best gains ({in_words})", not common, shared_seeds(rows), data)
+        to_gain = tuple(
+            last_step(self.means(results, data, model), gain) for model, gain in zip(models, own, strict=True)
+        )
+        best = Condition(f"{data}, best gains ({in_words})", not common, shared_seeds(rows), data, to_gain)
         yield from () if common else [best]
         # The headline's gain comes first.
         gains = sorted(results.settings.gains, key=lambda gain: common and gain != shared)
@@ -206,9 +211,10 @@ class Gains:
             for condition in self.conditions(results, [model, *others]):
                 own, *rest = condition.rows
                 place = pick(range(len(rest)), key=lambda index: accuracies(rest[index]).mean())
-                pair = [(model, own), (others[place], rest[place])]
-                named, rows = zip(*(pair if pick is max else reversed(pair)), strict=True)
-                chosen = condition._replace(rows=list(rows))
+                pair = [(model, own, 0), (others[place], rest[place], 1 + place)]
+                named, rows, places = zip(*(pair if pick is max else reversed(pair)), strict=True)
+                to_gain = tuple(condition.to_gain[place] for place in places) if condition.to_gain else ()
+                chosen = condition._replace(rows=list(rows), to_gain=to_gain)
                 yield from of_accuracies(chosen, named, f"against {others[place].name}")
 
         return found
@@ -223,14 +229,28 @@ def of_accuracies(condition: Condition, models: Sequence[Model], detail: str = "
         f"{model.name} {share_that(~each)}"
         for model, each in zip(models, learned, strict=True) if not all(each)
     ]  # fmt: skip
+    to_gain = condition.to_gain if len(samples) == 2 else ()
     if not condition.headline or not shares:
-        yield condition.evidence(samples, detail=detail)
+        yield replace(condition.evidence(samples, detail=detail), to_gain=to_gain)
         return
     dead = f"never learn: {', '.join(shares)}; the mean is over all networks"
-    yield condition.evidence(samples, detail="; ".join(filter(None, (detail, dead))))
+    found = condition.evidence(samples, detail="; ".join(filter(None, (detail, dead))))
+    yield replace(found, to_gain=to_gain)
     alive = functools.reduce(operator.and_, learned)
     words = f"{condition.words}, those that learn"
     yield condition.evidence([sample[alive] for sample in samples], words, headline=False)
+
+
+def last_step(means: dict[float, float], gain: float) -> float:
+    """What the last step of a grid brought in mean accuracy, if it ends at this gain; otherwise nothing.
+
+    A grid of two has nothing between its ends: a small run that makes do with them says so in its settings.
+    """
+    grid = sorted(means)
+    if len(grid) < 3 or gain not in (grid[0], grid[-1]):
+        return 0.0
+    neighbour = grid[1] if gain == grid[0] else grid[-2]
+    return max(means[gain] - means[neighbour], 0.0)
 
 
 def share_that(which: np.ndarray) -> str:

@@ -36,6 +36,8 @@ class Evidence:
     headline: bool = True  # False: a further row, which shows how much a condition matters and is not judged
     detail: str = ""
     paired: bool = False  # run i of every sample shares a seed, and so initial weights and batches
+    # What each sample's mean might gain by a longer search, where the best of its search is the edge of its grid.
+    to_gain: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -115,13 +115,26 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def settings_of(study: Study, run: StudyRun) -> Any:
-    """The settings object that a stored run was made with."""
+    """The settings object that a stored run was made with, whatever the study declares by now.
+
+    A field that the run does not know was added later, with the old way as its default.
+    """
 
     def hashable(value: Any) -> Any:
         return tuple(map(hashable, value)) if isinstance(value, list) else value
 
+    declared = study.settings[run.scale]
     used = {key: hashable(value) for key, value in run.settings.items()}
-    return dataclasses.replace(study.settings[run.scale], **used)
+    added = {field.name for field in dataclasses.fields(declared)} - set(used)
+    return dataclasses.replace(declared, **used, **{name: _first_default(declared, name) for name in added})
+
+
+def _first_default(settings: Any, name: str) -> Any:
+    """A field's default in the class that introduces it; without one, its declared value."""
+    introduces = next(
+        each for each in reversed(type(settings).__mro__) if name in vars(each).get("__annotations__", {})
+    )
+    return vars(introduces).get(name, getattr(settings, name))
 
 
 def parse(text: str, hint: Any, key: str) -> Any:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
 
 VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
+EDGE = "open, for a search ended at the edge of its grid, and one more step might bring as much as the last"
 _NUMBERS = (
     "statistic", "low", "high", "margin", "p", "p_adjusted", "level", "paper_value", "worth", "spread",
 )  # fmt: skip
@@ -200,11 +201,18 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
     low, high, runs = found.low, found.high, min(len(sample) for sample in row.samples)
     if found.test is not None:
         low, high = statistics.inverted(found.test, (*found.region, *(found.refuted or ())), at.level)
+    verdict, notes = row.verdict(at.level), found.notes
+    if (
+        verdict != UNDECIDED
+        and any(evidence.to_gain)
+        and not _stands(verdict, found, evidence.to_gain, low, high)
+    ):
+        verdict, notes = UNDECIDED, (*notes, EDGE)
     judged = Verdict(
         study=study,
         claim=row.claim.id,
         condition=evidence.condition,
-        verdict=row.verdict(at.level),
+        verdict=verdict,
         statistic=found.statistic,
         low=low,
         high=high,
@@ -219,7 +227,7 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
         text=row.claim.text,
         unit=row.claim.unit or "",
         headline=evidence.headline,
-        detail="; ".join(note for note in (evidence.detail, *found.notes) if note),
+        detail="; ".join(note for note in (evidence.detail, *notes) if note),
         means=tuple(
             None if statistics.diverged([sample]) else statistics.mean_of(sample) for sample in row.samples
         ),
@@ -228,7 +236,17 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
         spread=None if found.test is None else found.test.error * math.sqrt(runs),
         paired=evidence.paired and len(row.samples) > 1,
     )
-    return dataclasses.replace(judged, needs=runs_to_settle(judged))
+    return judged if EDGE in notes else dataclasses.replace(judged, needs=runs_to_settle(judged))
+
+
+def _stands(verdict: str, found: Finding, to_gain: tuple[float, ...], low: float, high: float) -> bool:
+    """Whether a verdict on a difference, first minus second, stays though either gains what it might by tuning."""
+    first, second = to_gain
+    low, high = low - second, high + first
+    least, most = found.refuted or found.region
+    if verdict == CONTRADICTED:
+        return high < least or low > most
+    return found.region[0] < low and high < found.region[1]
 
 
 def _row(study: str, claim: Claim, evidence: Evidence) -> _Row:

@@ -8,10 +8,10 @@ from itertools import product
 from typing import Any
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import WIDE, GainExperiment, Model, Tuned, search_call
+from skiplab.experiments.gains import WIDE, GainExperiment, Model, Tuned, last_step, search_call
 from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Evidence
-from skiplab.reproduction.results import Found, Results
+from skiplab.reproduction.results import Found, Results, matching
 from skiplab.reproduction.trial import Call
 
 SYMM_BREAK, L2_REG, INIT = Model("bias-symm-break"), Model("bias-l2-reg"), Model("bias-init")
@@ -52,18 +52,39 @@ class BiasGrid:
         return {"sigma": float(best["sigma"]), "strength": float(best["strength"])}
 
 
-def telling_choice(found: Found) -> Found:
-    """The same evidence, whose headline rows say which σ and λ BiasSymmBreak has, and whether the grid ends there."""
+def telling_choice(found: Found, place: int = 0) -> Found:
+    """The same evidence, whose headline rows say which σ and λ BiasSymmBreak has, and whether the grid ends there.
+
+    ``place``: which of the two samples is BiasSymmBreak's, and might gain by a longer search.
+    """
 
     def told(results: Results) -> Iterator[Evidence]:
         for row in found(results):
             if row.headline:
                 data = row.condition.partition(",")[0]
                 detail = "; ".join(filter(None, (row.detail, choice(results, data))))
-                row = replace(row, detail=detail)
+                to_gain = list(row.to_gain or (0.0, 0.0))
+                to_gain[place] += last_steps(results, data)
+                row = replace(row, detail=detail, to_gain=tuple(to_gain))
             yield row
 
     return told
+
+
+def last_steps(results: Results, data: str) -> float:
+    """What the last steps of σ and of λ brought BiasSymmBreak at its own gain, where the grid ends at the best."""
+    gain = WIDE.own_gain(results, data, SYMM_BREAK)
+    best = BiasGrid().best(results, data, gain)
+    rows = networks.last_accuracy(results.rows(stage="search", data=data, model=SYMM_BREAK.name, gain=gain))
+    brought = 0.0
+    for name, other in (("sigma", "strength"), ("strength", "sigma")):
+        means = matching(rows, **{other: best[other]}).groupby(name)["value"].mean()
+        grid = {
+            float(value): float(mean) for value, mean in zip(means.index, means, strict=True) if value > 0
+        }
+        # Below the smallest σ or λ the model is a plain one, which is among the models.
+        brought += last_step(grid, best[name]) if best[name] == max(grid) else 0.0
+    return brought
 
 
 def choice(results: Results, data: str) -> str:

@@ -106,7 +106,7 @@ STUDY = Study(
         Claim(
             "residual-beats-symm-break",
             "BiasSymmBreak does not perform as well as the residual network.",
-            telling_choice(compare(RESIDUAL, SYMM_BREAK)),
+            telling_choice(compare(RESIDUAL, SYMM_BREAK), place=1),
         ),
         Claim(
             "l2-does-not-help",
