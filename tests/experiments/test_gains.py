@@ -23,6 +23,7 @@ from skiplab.experiments.gains import (
     against_weakest,
     compare,
     gain_search,
+    last_step,
     log_decay,
     of_one,
 )
@@ -184,6 +185,32 @@ def test_gains_within_a_point_are_tied_and_the_one_nearest_to_glorots_is_taken()
     assert WIDE.best_gain(results, "digits", PLAIN) == 0.1
     # .4951 is tied with .505, .48 is not; the logarithm of 1.414 is nearer to that of 1 than .3's.
     assert WIDE.own_gain(results, "digits", PLAIN) == 1.414
+
+
+@pytest.mark.parametrize(
+    ("means", "gain", "expected"),
+    [
+        ({0.1: 0.5, 0.3: 0.4, 1.0: 0.3}, 0.1, 0.1),
+        ({0.1: 0.3, 0.3: 0.4, 1.0: 0.6}, 1.0, 0.2),
+        ({0.1: 0.3, 0.3: 0.4, 1.0: 0.2}, 0.3, 0.0),  # inside the grid
+        ({0.1: 0.4, 0.3: 0.405, 1.0: 0.2}, 0.1, 0.0),  # tied: the last step brought nothing
+        ({0.3: 0.4, 1.0: 0.6}, 1.0, 0.0),  # two gains have nothing between them
+    ],
+)
+def test_what_the_last_step_of_a_grid_brought(
+    means: dict[float, float], gain: float, expected: float
+) -> None:
+    assert last_step(means, gain) == pytest.approx(expected)
+
+
+def test_comparisons_at_best_gains_know_what_a_longer_search_might_bring() -> None:
+    plain, residual = {0.1: 0.2, 0.3: 0.4, 1.0: 0.6}, {0.1: 0.9, 0.3: 0.8, 1.0: 0.4}
+    results = searched(plain, residual)
+    best, *others = rows_of(compare(RESIDUAL, PLAIN), results)
+    assert best.to_gain == pytest.approx((0.1, 0.2), abs=1e-6)
+    assert all(row.to_gain == () for row in others)
+    strongest = rows_of(against_strongest(PLAIN, [PLAIN, RESIDUAL]), results)[0]
+    assert strongest.to_gain == pytest.approx((0.2, 0.1), abs=1e-6)
 
 
 def test_runs_are_paired_by_the_seeds_that_all_models_share() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from counted_studies import COUNT, WITH_DATA
 
 from skiplab.checks import DataMissing, Refused
-from skiplab.reproduction.settings import choose, parse, parse_duration
+from skiplab.reproduction.settings import choose, parse, parse_duration, settings_of
 from skiplab.reproduction.study import Study
 from skiplab.studies import CATALOGUE
 
@@ -123,3 +125,20 @@ def test_durations(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(Refused, match=r"is not a duration; write 90s, 9m or 2h"):
         parse_duration(text)
+
+
+def test_a_stored_run_keeps_its_settings_though_the_study_declares_others_by_now() -> None:
+    @dataclass(frozen=True)
+    class Earlier:
+        runs: int = 5
+        gains: tuple[float, ...] = (0.3, 1.0)
+        mixed: bool = False  # added after the run was stored, with the old way as its default
+
+    @dataclass(frozen=True)
+    class Now(Earlier):
+        gains: tuple[float, ...] = (0.3, 1.0, 2.0)
+        mixed: bool = True
+
+    study = replace(COUNT, settings={"paper": Now()})
+    run: Any = SimpleNamespace(scale="paper", settings={"runs": 7, "gains": [0.3, 1.0]})
+    assert settings_of(study, run) == Now(runs=7, gains=(0.3, 1.0), mixed=False)

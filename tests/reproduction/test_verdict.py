@@ -203,6 +203,28 @@ def test_further_rows_are_shown_at_alpha_and_change_nothing() -> None:
     assert beside[3].p == alone[0].p
 
 
+@pytest.mark.parametrize(
+    ("first", "to_gain", "expected"),
+    [
+        (LOW + 20, (5.0, 0.0), "holds"),  # the better one may become better still
+        (LOW + 20, (0.0, 5.0), "holds"),  # the worse one may gain, and not enough
+        (LOW + 20, (0.0, 19.0), "undecided"),
+        (LOW - 20, (5.0, 0.0), "contradicted"),
+        (LOW - 20, (19.0, 0.0), "undecided"),
+        (LOW - 20, (0.0, 50.0), "contradicted"),
+    ],
+)
+def test_a_grids_edge_leaves_open_what_one_more_step_could_change(
+    first: np.ndarray, to_gain: tuple[float, float], expected: str
+) -> None:
+    rows = [Evidence("edge", [first, LOW], to_gain=to_gain), Evidence("inside", [first, LOW])]
+    edge, inside = judged_claims(Claim("claim", "text", lambda results: rows, SEEN, source="caption"))
+    assert (edge.verdict, inside.verdict) == (expected, "holds" if first[0] > 0 else "contradicted")
+    assert (edge.low, edge.high, edge.p) == (inside.low, inside.high, inside.p)
+    assert ("a search ended at the edge of its grid" in edge.detail) == (expected == "undecided")
+    assert edge.needs is None  # no number of runs would settle it
+
+
 def test_false_verdicts_are_rarer_than_alpha() -> None:
     generator = numpy_generator("false verdicts")
     studies = 300
