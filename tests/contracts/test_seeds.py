@@ -71,7 +71,8 @@ def test_the_declared_seed_names_what_is_published_and_others_other_runs(run: St
             )
             for later in LATER
         }
-        assert_apart(calls)
+        if any(calls.values()):  # a stage may have nothing to do, such as a search that is left out
+            assert_apart(calls)
         keys = {each["key"] for each in run.trials if each["named_in"] == stage_name(stage)}
         assert {call.key(run.provenance["data"].__getitem__) for call in calls[0]} == keys
 

@@ -62,6 +62,11 @@ class Condition(NamedTuple):
         float, ...
     ] = ()  # what models might gain by a longer search, whose best gain is an end of the grid
 
+    def of(self, *places: int) -> Condition:
+        """The same for some of the models, in this order."""
+        to_gain = tuple(self.to_gain[place] for place in places) if self.to_gain else ()
+        return self._replace(rows=[self.rows[place] for place in places], to_gain=to_gain)
+
     def evidence(
         self,
         samples: Sequence[np.ndarray],
@@ -209,13 +214,12 @@ class Gains:
 
         def found(results: Results) -> Iterator[Evidence]:
             for condition in self.conditions(results, [model, *others]):
-                own, *rest = condition.rows
+                _, *rest = condition.rows
                 place = pick(range(len(rest)), key=lambda index: accuracies(rest[index]).mean())
-                pair = [(model, own, 0), (others[place], rest[place], 1 + place)]
-                named, rows, places = zip(*(pair if pick is max else reversed(pair)), strict=True)
-                to_gain = tuple(condition.to_gain[place] for place in places) if condition.to_gain else ()
-                chosen = condition._replace(rows=list(rows), to_gain=to_gain)
-                yield from of_accuracies(chosen, named, f"against {others[place].name}")
+                pair = {0: model, 1 + place: others[place]}
+                order = list(pair) if pick is max else list(reversed(pair))
+                named = [pair[each] for each in order]
+                yield from of_accuracies(condition.of(*order), named, f"against {others[place].name}")
 
         return found
 

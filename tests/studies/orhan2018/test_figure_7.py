@@ -86,7 +86,8 @@ def test_equal_accuracy_is_not_slightly_better() -> None:
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
 def test_the_folded_networks_are_the_earlier_figures(scale: str) -> None:
     own, theirs = (set(study.stages[0](Results(study.settings[scale]))) for study in (STUDY, figure_9.STUDY))
-    assert own == theirs
+    assert own <= theirs  # which has plain networks too
+    assert {call.settings.model for call in theirs - own} == {"plain"}
 
 
 def test_zeros_are_counted_at_each_matrixs_best_gain() -> None:

@@ -83,7 +83,7 @@ def last_steps(results: Results, data: str) -> float:
             float(value): float(mean) for value, mean in zip(means.index, means, strict=True) if value > 0
         }
         # Below the smallest σ or λ the model is a plain one, which is among the models.
-        brought += last_step(grid, best[name]) if best[name] == max(grid) else 0.0
+        brought += last_step(grid, best[name]) if best[name] == max(grid, default=0.0) else 0.0
     return brought
 
 

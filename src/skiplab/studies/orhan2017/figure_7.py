@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skiplab.experiments.gains import (
@@ -31,22 +30,8 @@ from skiplab.studies.orhan2017.bias_grid import (
 if TYPE_CHECKING:
     import pandas as pd
 
-
-@dataclass(frozen=True)
-class Settings(GridSettings):
-    """A grid that goes on until the best σ and λ lie inside it, searched on ten seeds as long as runs that decide."""
-
-    sigmas: tuple[float, ...] = (0.0, 0.3, 1.0, 3.0, 10.0)
-    strengths: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
-    search_runs: int = 10
-    search_epochs: int = 100
-    mixed: bool = True
-
-
 EXPERIMENT = experiment(PLAIN, RESIDUAL, SYMM_BREAK, L2_REG, INIT)
 MODELS = EXPERIMENT.models
-# On a CPU bfloat16 is slower, and searches are as short as the other figures'.
-SHORT = {"mixed": False}
 
 
 def interior_sigma(results: Results) -> Iterator[Evidence]:
@@ -80,7 +65,7 @@ def _held_out(wide: pd.DataFrame, place: int) -> float:
 STUDY = Study(
     id="orhan2017/figure-7",
     words=__file__,
-    settings=scales(Settings, quick={**QUICK, **SHORT}, smoke={**SMOKE, **SHORT}),
+    settings=scales(GridSettings, quick=QUICK, smoke=SMOKE),
     stages=EXPERIMENT.stages,
     figure=EXPERIMENT.figure,
     kind=Greater(worth=ONE_POINT),

@@ -32,8 +32,7 @@ def against_strongest(results: Results) -> Iterator[Evidence]:
             continue
         place = max(range(len(rest)), key=lambda index: accuracies(rest[index]).mean())
         detail = f"{in_words(own)} against {others[place].name}, {in_words(rest[place])}"
-        pair = condition._replace(rows=[own, rest[place]])
-        yield from of_accuracies(pair, [DECREASING, others[place]], detail)
+        yield from of_accuracies(condition.of(0, 1 + place), [DECREASING, others[place]], detail)
 
 
 def of_those_that_learn(found: Found) -> Found:
@@ -49,7 +48,8 @@ def of_those_that_learn(found: Found) -> Found:
             if f"{condition}{LIVE}" in rows:
                 yield replace(row, headline=False)
             elif condition.endswith(LIVE) and everyone is not None:
-                yield replace(row, headline=True, detail=everyone.detail.partition("; the mean is over")[0])
+                detail = everyone.detail.partition("; the mean is over")[0]
+                yield replace(row, headline=True, detail=detail, to_gain=everyone.to_gain)
             else:
                 yield row
 
@@ -57,7 +57,12 @@ def of_those_that_learn(found: Found) -> Found:
 
 
 def generally(results: Results) -> Iterator[Evidence]:
-    """Mean accuracy over the paper's profiles but a = b = 0, and that of a = b = 0, one number per search seed."""
+    """Mean accuracy over the paper's profiles but a = b = 0, and that of a = b = 0, one number per search seed.
+
+    A search decides nothing: shown, and judged only where it had ten seeds and ran as long as the runs that decide.
+    """
+    settings = results.settings
+    enough = settings.search_runs >= 10 and settings.search_epochs >= settings.epochs
     for data in results.settings.data:
         gain = PROFILES.own_gain(results, data, PLAIN)
         where = {"data": data, "gain": gain, "quantity": "accuracy", "epoch": results.settings.search_epochs}
@@ -71,7 +76,9 @@ def generally(results: Results) -> Iterator[Evidence]:
         words = f"{data}, gain {gain:.3g}, {others.shape[1]} profiles"
         for sample, who in zip(samples, ("", LIVE), strict=True):
             pair = [sample.tolist(), plain.tolist()]
-            yield Evidence(f"{words}{who}", pair, headline=not who, detail="" if who else dead, paired=True)
+            yield Evidence(
+                f"{words}{who}", pair, headline=enough and not who, detail="" if who else dead, paired=True
+            )
 
 
 def whole(results: Results) -> Iterator[Evidence]:
