@@ -318,7 +318,7 @@ def test_a_claim_takes_from_its_study_what_it_leaves_open() -> None:
     [
         ("paper/figure-7", "", "figure 7"),
         ("paper/table-2", "", "table 2"),
-        ("paper/proposition-a1", "", "proposition a1"),
+        ("paper/proposition-A1", "", "proposition A1"),
         ("mine/my-block", "", "ours"),  # no place in a paper: a study that speaks for itself
         ("paper/theorems", "Theorems 1 to 3", "theorems 1 to 3"),
     ],

@@ -55,7 +55,7 @@ class Study:
         kind, _, number = name.partition("-")
         object.__setattr__(self, "paper", paper)
         object.__setattr__(self, "item", self.item or f"{kind.capitalize()} {number}".strip())
-        source = self.source or (self.item.lower() if is_place(self.item) else OURS)
+        source = self.source or (self.item[0].lower() + self.item[1:] if is_place(self.item) else OURS)
         filled = tuple(claim.filled(self.kind, self.unit, source) for claim in self.claims)
         object.__setattr__(self, "claims", filled)
 
