@@ -155,5 +155,9 @@ def claims_of(study: Study, verdicts: Sequence[Verdict]) -> list[ShownClaim]:
 
 
 def _rows(verdicts: Sequence[Verdict]) -> list[Row]:
-    shared = forest.domain_of(verdicts) if verdicts and verdicts[0].meaning.shares_axis else None
-    return [Row(each, shared or forest.domain_of([each])) for each in verdicts]
+    rows = []
+    for headline in (True, False):  # each on a scale of its own: further conditions may lie far away
+        group = [each for each in verdicts if each.headline == headline]
+        shared = forest.domain_of(group) if group and group[0].meaning.shares_axis else None
+        rows += [Row(each, shared or forest.domain_of([each])) for each in group]
+    return rows
