@@ -262,16 +262,6 @@ def test_what_killed_writers_left_goes_after_a_day_and_nothing_else(tmp_path: Pa
     assert names(tmp_path) == [".aside-at-work", ".damaged-key-12345678", "kept", "target"]
 
 
-def test_in_a_folder_that_is_not_ours_only_what_is_marked_goes(tmp_path: Path) -> None:
-    for name in (".aside-of-the-user", ".aside-ours"):
-        (tmp_path / name).mkdir()
-    (tmp_path / ".aside-ours" / ".mark").touch()
-    for path in tmp_path.iterdir():
-        os.utime(path, (LONG_AGO, LONG_AGO))
-    write_folder(tmp_path / "target", make("new"), marker=".mark")
-    assert names(tmp_path) == [".aside-of-the-user", "target"]
-
-
 def test_removing_never_follows_a_link(tmp_path: Path) -> None:
     (tmp_path / "theirs" / "work").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "theirs")

@@ -139,14 +139,14 @@ def move(source: Path, target: Path) -> None:
 # Folders ----------------------------------------------------------------------------------------------------
 
 
-def write_folder(target: Path, write: Callable[[Path], None], *, marker: str = "") -> None:
+def write_folder(target: Path, write: Callable[[Path], None]) -> None:
     """Write a folder aside and put it in place whole; the old one or the new one is there at every moment.
 
     Of two processes that write the same new folder at the same moment, the one that came first stays. What killed
-    writers left beside it is removed after a day; where the folder above is not ours, only what holds ``marker``.
+    writers left beside it is removed after a day.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(target.parent, ".aside-*", ".old-*", marker=marker)
+    _sweep(target.parent, ".aside-*", ".old-*")
     aside = Path(tempfile.mkdtemp(prefix=".aside-", dir=target.parent))
     try:
         write(aside)
@@ -207,9 +207,9 @@ def set_aside(path: Path, problem: Damaged, instead: str) -> None:
     warnings.warn(sentence, DamageFound, stacklevel=3)
 
 
-def _sweep(folder: Path, *patterns: str, marker: str = "") -> None:
+def _sweep(folder: Path, *patterns: str) -> None:
     """Remove what killed writers left in a folder, once it is a day old."""
     for left in [path for pattern in patterns for path in folder.glob(pattern)]:
         with suppress(OSError):  # another process may be sweeping too
-            if left.lstat().st_mtime < time.time() - STALE and os.path.lexists(left / marker):
+            if left.lstat().st_mtime < time.time() - STALE:
                 remove(left)

@@ -11,18 +11,17 @@ import pandas as pd
 import pytest
 
 from skiplab.experiments import networks
+from skiplab.experiments.gain_experiment import GainExperiment, gain_search
 from skiplab.experiments.gains import (
     PLAIN,
     RESIDUAL,
     WIDE,
-    GainExperiment,
     Gains,
     Model,
     accuracies,
     against_strongest,
     against_weakest,
     compare,
-    gain_search,
     last_step,
     log_decay,
     of_one,

@@ -11,15 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import (
-    ONE_POINT,
-    RESIDUAL,
-    GainExperiment,
-    Model,
-    compare,
-    each_of,
-    log_decay,
-)
+from skiplab.experiments.gain_experiment import GainExperiment
+from skiplab.experiments.gains import ONE_POINT, RESIDUAL, Model, compare, each_of, log_decay
 from skiplab.experiments.networks import GainSettings
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.results import Results

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import PLAIN, GainExperiment
+from skiplab.experiments.gain_experiment import GainExperiment
+from skiplab.experiments.gains import PLAIN
 from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.trial import Call
 from skiplab.reproduction.verdict import judge

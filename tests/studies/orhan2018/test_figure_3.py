@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from skiplab.experiments import measured_networks, networks
-from skiplab.experiments.gains import WIDE, Gains, deciding_call
+from skiplab.experiments.gain_experiment import deciding_call
+from skiplab.experiments.gains import WIDE, Gains
 from skiplab.experiments.narrow_networks import NARROW
 from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.figures.style import new_figure

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from skiplab.experiments import measured_networks, networks
-from skiplab.experiments.gains import WIDE, deciding_call
+from skiplab.experiments.gain_experiment import deciding_call
+from skiplab.experiments.gains import WIDE
 from skiplab.experiments.narrow_networks import NARROW
 from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.reproduction.results import Part, Results

@@ -8,7 +8,8 @@ from itertools import product
 from typing import Any
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import WIDE, GainExperiment, Model, Tuned, last_step, search_call
+from skiplab.experiments.gain_experiment import GainExperiment, Tuned, search_call
+from skiplab.experiments.gains import WIDE, Model, last_step
 from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Evidence
 from skiplab.reproduction.results import Found, Results, matching

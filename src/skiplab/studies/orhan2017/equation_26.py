@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import HYPER_RESIDUAL, ONE_POINT, GainExperiment, Model, compare
+from skiplab.experiments.gain_experiment import GainExperiment
+from skiplab.experiments.gains import HYPER_RESIDUAL, ONE_POINT, Model, compare
 from skiplab.reproduction import Claim, Greater, Study, scales
 from skiplab.studies.orhan2017.figure_11 import Settings
 

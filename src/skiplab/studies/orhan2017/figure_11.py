@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import HYPER_RESIDUAL, ONE_POINT, RESIDUAL, GainExperiment, compare
+from skiplab.experiments.gain_experiment import GainExperiment
+from skiplab.experiments.gains import HYPER_RESIDUAL, ONE_POINT, RESIDUAL, compare
 from skiplab.experiments.networks import GainSettings
 from skiplab.reproduction import Claim, Greater, Study, scales
 

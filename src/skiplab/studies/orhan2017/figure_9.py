@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skiplab.experiments.gains import ONE_POINT, PLAIN, GainExperiment, compare, each_of, log_decay
+from skiplab.experiments.gain_experiment import GainExperiment
+from skiplab.experiments.gains import ONE_POINT, PLAIN, compare, each_of, log_decay
 from skiplab.experiments.skip_networks import (
     FOLDED_QUICK,
     FOLDED_SMOKE,

@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import PLAIN, WIDE, GainExperiment, Gains, Model, Tuned, search_call
+from skiplab.experiments.gain_experiment import GainExperiment, Tuned, search_call
+from skiplab.experiments.gains import PLAIN, WIDE, Gains, Model
 from skiplab.experiments.narrow_networks import NARROW, measured_narrow, narrow_search_call, seeds_at_gains
 from skiplab.experiments.networks import Member
 from skiplab.randomness import numpy_generator

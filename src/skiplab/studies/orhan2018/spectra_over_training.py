@@ -14,7 +14,8 @@ from typing import Any
 
 from skiplab.experiments import measured_networks as measured
 from skiplab.experiments import networks
-from skiplab.experiments.gains import ONE_POINT, PLAIN, GainExperiment, Model, accuracies, compare
+from skiplab.experiments.gain_experiment import GainExperiment
+from skiplab.experiments.gains import ONE_POINT, PLAIN, Model, accuracies, compare
 from skiplab.experiments.measured_networks import Measured
 from skiplab.experiments.narrow_networks import (
     NARROW,

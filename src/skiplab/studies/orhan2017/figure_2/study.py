@@ -6,16 +6,8 @@ from itertools import product
 from typing import Any
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import (
-    HYPER_RESIDUAL,
-    PLAIN,
-    RESIDUAL,
-    WIDE,
-    Found,
-    compare,
-    gain_search,
-    of_one,
-)
+from skiplab.experiments.gain_experiment import gain_search
+from skiplab.experiments.gains import HYPER_RESIDUAL, PLAIN, RESIDUAL, WIDE, Found, compare, of_one
 from skiplab.experiments.networks import Member
 from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.rescaled_networks import (

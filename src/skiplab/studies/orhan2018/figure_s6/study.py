@@ -7,7 +7,8 @@ from itertools import product
 
 from skiplab.experiments import measured_networks as measured
 from skiplab.experiments import networks
-from skiplab.experiments.gains import PLAIN, RESIDUAL, GainExperiment, accuracies
+from skiplab.experiments.gain_experiment import GainExperiment
+from skiplab.experiments.gains import PLAIN, RESIDUAL, accuracies
 from skiplab.experiments.measured_networks import CurvatureSettings, Measured
 from skiplab.experiments.narrow_networks import every_epoch, narrow_runs, narrow_searches
 from skiplab.experiments.networks import Member
