@@ -210,7 +210,10 @@ def test_bench_prints_and_writes_what_it_measured(
     assert "one network timed, × 2" in shown.stdout
     assert "in float32" in shown.stdout
     assert "depth: the device" in shown.stdout
-    assert max(map(len, shown.stdout.splitlines())) <= 80
+    lines = [
+        line for line in shown.stdout.splitlines() if not line.startswith("Written to")
+    ]  # a path is as it is
+    assert max(map(len, lines)) <= 80
     assert Record.read(tmp_path / "new" / "bench.json").timings[0].benchmark == "products"
     assert (tmp_path / "new" / "figure.svg").exists()
     wrong = cli("bench", "landscap")

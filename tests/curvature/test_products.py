@@ -154,7 +154,14 @@ def test_networks_of_all_sorts_have_their_dense_matrix(name: str, kind: str) -> 
     assert_equal(matrix(product)[0], expected)
 
 
-@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if not name.startswith("resnet")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name.startswith(("thin", "shattering-conv")) else [])
+        for name in ARCHITECTURES
+        if not name.startswith("resnet")
+    ],
+)
 def test_every_architecture_has_its_dense_hessian(name: str) -> None:
     net = examples(torch.float64)[name](torch_generator(0)).eval()
     x = normal(5, *ARCHITECTURES[name].input_shape)

@@ -174,6 +174,7 @@ def test_evaluation_shares_its_images_and_is_fused_only_without_derivatives(
     assert len(fused) == 4  # these outputs may be differentiated twice
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:invalid value encountered")  # numpy's, while it interprets ∞ − ∞
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_a_member_that_overflows_is_found_and_does_not_touch_its_neighbours(

@@ -174,6 +174,7 @@ def test_curvature_keeps_nothing_over_200_calls(name: str, kind: str) -> None:
     assert_flat(curvature(name, kind), 200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["LSTM", "attention", "by hand"])
 def test_one_operator_keeps_nothing_from_product_to_product(

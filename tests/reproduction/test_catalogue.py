@@ -49,5 +49,5 @@ def test_an_alias_may_say_less_in_its_own_words(tmp_path: Path) -> None:
     claim = Claim("its-own", "What its caption says.", lambda results: [], kind=Exact())
     again = Alias("toy2000/figure-S9", COUNT.id, words=str(tmp_path / "figure_s9.py"), claims=(claim,))
     found = Catalogue.of(CATALOGUE.papers, [COUNT, again])["toy2000/figure-S9"]
-    assert [(each.id, each.source) for each in found.claims] == [("its-own", "figure s9")]
+    assert [(each.id, each.source) for each in found.claims] == [("its-own", "figure S9")]
     assert (found.title, found.stages, found.figure) == ("Again", COUNT.stages, COUNT.figure)

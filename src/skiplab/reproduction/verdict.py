@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
 
 VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
-EDGE = "open, for a search ended at the edge of its grid, and one more step might bring as much as the last"
+EDGE = "open, for a search ended at the edge of its grid, and one more step might bring as much as the last did: "
 _NUMBERS = (
     "statistic", "low", "high", "margin", "p", "p_adjusted", "level", "paper_value", "worth", "spread",
 )  # fmt: skip
@@ -207,7 +207,8 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
         and any(evidence.to_gain)
         and not _stands(verdict, found, evidence.to_gain, low, high)
     ):
-        verdict, notes = UNDECIDED, (*notes, EDGE)
+        brought = " and ".join(f"{step:.3g}" for step in evidence.to_gain)
+        verdict, notes = UNDECIDED, (*notes, f"{EDGE}{brought}")
     judged = Verdict(
         study=study,
         claim=row.claim.id,
@@ -236,7 +237,8 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
         spread=None if found.test is None else found.test.error * math.sqrt(runs),
         paired=evidence.paired and len(row.samples) > 1,
     )
-    return judged if EDGE in notes else dataclasses.replace(judged, needs=runs_to_settle(judged))
+    open_by_design = any(note.startswith(EDGE) for note in notes)
+    return judged if open_by_design else dataclasses.replace(judged, needs=runs_to_settle(judged))
 
 
 def _stands(verdict: str, found: Finding, to_gain: tuple[float, ...], low: float, high: float) -> bool:

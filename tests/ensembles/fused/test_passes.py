@@ -177,7 +177,13 @@ def test_equal_inputs_give_equal_bits_however_members_are_split() -> None:
 
 
 @pytest.mark.parametrize("arithmetic", [BFLOAT16, IN_PARTS], ids=["one part", "two parts"])
-@pytest.mark.parametrize("kind", ["plain", "identity", "orthogonal", "hyper-residual"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "identity",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("plain", "orthogonal", "hyper-residual")),
+    ],
+)
 def test_a_member_that_is_not_finite_leaves_its_neighbour_alone(kind: str, arithmetic: Arithmetic) -> None:
     ensemble, index = stack(kind, dtype=torch.float32), batch()
     passes = passes_of(ensemble, arithmetic=arithmetic)

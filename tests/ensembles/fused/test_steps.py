@@ -63,8 +63,10 @@ def test_training_with_penalties_is_that_of_the_portable_path(optimiser: Optimis
         torch.testing.assert_close(ours, theirs, rtol=EXACT, atol=EXACT)
 
 
-@pytest.mark.parametrize("mixed", [True, False])
-@pytest.mark.parametrize("optimiser", [Adam(), SGD(momentum=0.9)], ids=str)
+@pytest.mark.parametrize("mixed", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "optimiser", [Adam(), pytest.param(SGD(momentum=0.9), marks=pytest.mark.slow)], ids=str
+)
 def test_a_resumed_run_is_the_uninterrupted_one_bit_for_bit(
     optimiser: Optimiser, mixed: bool, tmp_path: Path
 ) -> None:
@@ -86,7 +88,9 @@ def test_mixed_precision_learns() -> None:
     assert bool((history.loss[-1] < 0.5 * history.loss[0]).all())
 
 
-@pytest.mark.parametrize("optimiser", [Adam(), SGD(momentum=0.9)], ids=str)
+@pytest.mark.parametrize(
+    "optimiser", [Adam(), pytest.param(SGD(momentum=0.9), marks=pytest.mark.slow)], ids=str
+)
 def test_a_member_that_diverges_is_frozen_and_its_neighbour_does_not_notice(optimiser: Optimiser) -> None:
     healthy = stack()
     run(healthy, optimiser=optimiser)

@@ -50,7 +50,7 @@ def judged(study: Any, results: Results) -> list[Verdict]:
 
 def test_each_caption_makes_one_claim_of_its_own() -> None:
     found = {(claim.id, claim.source) for study in (S4, S5) for claim in study.claims}
-    assert found == {("residual-faster", "figure s4"), ("plain-does-not-converge", "figure s5")}
+    assert found == {("residual-faster", "figure S4"), ("plain-does-not-converge", "figure S5")}
     assert S4.stages == CATALOGUE["orhan2017/figure-5"].stages
     assert S5.figure is CATALOGUE["orhan2017/figure-6"].figure
 
