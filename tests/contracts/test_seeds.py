@@ -56,6 +56,7 @@ def test_the_first_stage_of_two_seeds_has_no_run_in_common(study: Study, scale: 
     assert_apart({later: calls_of(study, 0, Results(moved_on(chosen, later))) for later in LATER})
 
 
+@pytest.mark.slow
 @every_run
 def test_the_declared_seed_names_what_is_published_and_others_other_runs(run: StudyRun) -> None:
     study = STUDIES[run.study]

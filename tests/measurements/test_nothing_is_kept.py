@@ -162,7 +162,9 @@ def curvature(name: str, kind: str) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", CURVATURE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "LSTM" else [pytest.mark.slow]) for name in CURVATURE]
+)
 def test_curvature_keeps_nothing(name: str, kind: str) -> None:
     assert_flat(curvature(name, kind))
 
