@@ -24,7 +24,7 @@ STATES = {
     CONTRADICTED: "a claim of the paper is contradicted",
     UNDECIDED: "a claim of the paper is undecided, none contradicted",
     NOT_RUN: "not run yet",
-    NO_CLAIMS: "shown, without claims to judge",
+    NO_CLAIMS: "shown, without claims of the paper to judge",
 }
 
 
@@ -45,14 +45,10 @@ def counts_of(run: StudyRun | None) -> dict[str, dict[str, int]]:
 
 
 def state_of(run: StudyRun | None) -> str:
-    """Sum a study up in one word; one contradicted claim weighs more than those that hold.
-
-    Only the paper's claims have a say, unless the study has none but ours.
-    """
+    """Sum a study up in one word; one contradicted claim weighs more than those that hold. Ours have no say."""
     if run is None:
         return NOT_RUN
-    found = counts_of(run)
-    told = found["paper"] if any(found["paper"].values()) else found["ours"]
+    told = counts_of(run)["paper"]
     return next((each for each in (CONTRADICTED, UNDECIDED, HOLDS) if told[each]), NO_CLAIMS)
 
 
