@@ -1,0 +1,13 @@
+"""Yu et al. (2019), Identity Connections in Residual Nets Improve Noise Stability."""
+
+from skiplab.reproduction.study import Paper
+from skiplab.studies.yu2019 import table_1
+
+PAPER = Paper(
+    id="yu2019",
+    title="Identity Connections in Residual Nets Improve Noise Stability",
+    authors="Shuzhi Yu, Carlo Tomasi",
+    year=2019,
+    explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
+)
+STUDIES = (table_1.STUDY,)

@@ -1,0 +1,154 @@
+"""Pairs of plain and residual networks over depths: the runs behind tables 1, 3, 4, figures 3, 9, 10, 12 and noise.
+
+All these items name the same trials, which therefore run once. What several of them ask of the runs is here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from skiplab.randomness import run_seeds
+from skiplab.reproduction import Call, Results, chunks, subset
+from skiplab.reproduction.results import matching, sample_of
+from skiplab.studies.yu2019.networks import Measures, Networks, Training, train
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PLAIN, RESIDUAL = "plain", "residual"
+
+
+@dataclass(frozen=True)
+class PairSettings:
+    """What the items with trained pairs have in common.
+
+    ``runs`` pairs of the first depth, on which most is measured, ``deep_runs`` of the others. Plain networks of
+    ``slow_depth`` layers or more start with ``slow_rate``, as the paper's of depth 44 do.
+    """
+
+    data: tuple[str, ...] = ("cifar10",)
+    runs: int = 13
+    seed: int = 0
+    depths: tuple[int, ...] = (20, 32, 44)
+    first_depth: int = 20
+    deep_runs: int = 6
+    rate: float = 1e-2
+    slow_depth: int = 44
+    slow_rate: float = 1e-3
+    filters: tuple[int, ...] = (16, 32, 64)
+    images: int | None = None
+    side: int | None = None
+    epochs: int = 200
+    drops: tuple[int, ...] = (120, 160)
+    batch_size: int = 128
+    padding: int = 4
+    mixed: bool = True
+    test_images: int | None = None
+    cushions_at: tuple[int, ...] = (0, 1, 15, 50, 120, 200)
+    flows_at: tuple[int, ...] = (0, 1, 2, 4, 8, 15, 30, 60, 100, 150, 200)
+    noise_at: tuple[int, ...] = (0, 200)
+    cushion_images: int = 1000
+    noise_images: int = 500
+    noise_draws: int = 3
+    flow_images: int = 128
+    together: int = 13
+
+    def runs_at(self, depth: int) -> int:
+        """How many pairs of a depth are trained."""
+        return self.runs if depth == self.first_depth else min(self.runs, self.deep_runs)
+
+    def rate_of(self, model: str, depth: int) -> float:
+        """The rate that the paper's networks of this kind and depth start with."""
+        return self.slow_rate if model == PLAIN and depth >= self.slow_depth else self.rate
+
+    def measures_at(self, depth: int) -> Measures:
+        """What is measured of networks of a depth; flows, noise and last gradients of the first depth alone."""
+        quarters = tuple(self.epochs * part // 4 for part in range(5))
+        own: dict[str, Any] = {"clean": quarters, "weights": quarters, "cushions": self.cushions_at}
+        if depth == self.first_depth:
+            own |= {"flows": self.flows_at, "noise": self.noise_at, "final_gradients": (0, 1, 2, 3, 4)}
+        return subset(Measures, self, **own)
+
+    def networks(self, model: str, depth: int, seeds: Sequence[int], **other: Any) -> Networks:
+        """Settings of the trial that trains networks of one model and depth; ``other`` replaces fields."""
+        own: dict[str, Any] = {
+            "data": self.data[0],
+            "rate": self.rate_of(model, depth),
+            "filters": self.filters,
+            "training": subset(Training, self),
+            "measures": self.measures_at(depth),
+        }
+        return Networks(model=model, depth=depth, seeds=tuple(seeds), **(own | other))
+
+
+# What the items shrink alike below the paper's scale.
+QUICK: dict[str, Any] = {
+    "runs": 5,
+    "deep_runs": 5,
+    "depths": (8, 14),
+    "first_depth": 8,
+    "slow_depth": 14,
+    "filters": (8, 16, 32),
+    "images": 1000,
+    "side": 16,
+    "epochs": 8,
+    "drops": (5, 7),
+    "batch_size": 50,
+    "padding": 2,
+    "mixed": False,
+    "test_images": 1000,
+    "cushions_at": (0, 8),
+    "flows_at": (0, 1, 2, 4, 8),
+    "noise_at": (8,),
+    "cushion_images": 200,
+    "noise_images": 100,
+    "noise_draws": 1,
+    "flow_images": 16,
+}
+SMOKE: dict[str, Any] = QUICK | {
+    "data": ("digits",),
+    "runs": 2,
+    "deep_runs": 2,
+    "depths": (5, 8),
+    "first_depth": 5,
+    "slow_depth": 8,
+    "filters": (2, 2, 4),
+    "images": 40,
+    "epochs": 1,
+    "drops": (),
+    "batch_size": 20,
+    "padding": 1,
+    "cushions_at": (0, 1),
+    "flows_at": (0, 1),
+    "noise_at": (1,),
+    "cushion_images": 10,
+    "noise_images": 10,
+    "flow_images": 4,
+}
+
+
+def train_pairs(results: Results) -> list[Call]:
+    """Name both kinds of network at every depth, the deepest first, so that no core waits for them at the end."""
+    settings = results.settings
+    return [
+        train.of(settings.networks(model, depth, seeds), f"{model}, {depth} layers")
+        for depth in sorted(settings.depths, reverse=True)
+        for model in (PLAIN, RESIDUAL)
+        for seeds in chunks(run_seeds(settings.seed, settings.runs_at(depth)), settings.together)
+    ]
+
+
+def values(
+    results: Results, model: str, depth: int, quantity: str, *, epoch: int | None = None, layer: int = 0
+) -> np.ndarray:
+    """One number per network in the order of seeds, at the last epoch unless one is named."""
+    at = results.settings.epochs if epoch is None else epoch
+    where = {"model": model, "depth": depth, "quantity": quantity, "epoch": at, "layer": layer}
+    return sample_of(matching(results.rows(train, stage=train_pairs.__name__), **where))
+
+
+def both(results: Results, depth: int, quantity: str, **where: Any) -> list[np.ndarray]:
+    """The numbers of plain and of residual networks, pair by pair."""
+    return [values(results, model, depth, quantity, **where) for model in (PLAIN, RESIDUAL)]
