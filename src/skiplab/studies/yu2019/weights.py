@@ -39,7 +39,7 @@ def weights(ensemble: Ensemble, settings: Networks, samples: TensorSet) -> Itera
         return
     start = started(settings, samples)
     one = ensemble.skeleton
-    is_id = _kernels({name: each[None] for name, each in _all_entries(one).items()})[0] > 0
+    is_id = _kernels({name: each[None] for name, each in _all_entries(one).items()})[0].cpu() > 0
     now, before = (_as_plain(each, settings.model).double().cpu() for each in (ensemble, start))
     own = now[:, is_id]
     yield "mass", 0, now.abs().sum(1)
