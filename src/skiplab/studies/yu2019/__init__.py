@@ -1,7 +1,7 @@
 """Yu et al. (2019), Identity Connections in Residual Nets Improve Noise Stability."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.yu2019 import figure_11
+from skiplab.studies.yu2019 import figure_11, figure_13
 
 PAPER = Paper(
     id="yu2019",
@@ -13,4 +13,4 @@ PAPER = Paper(
         "changes outputs less."
     ),
 )
-STUDIES = (figure_11.STUDY,)
+STUDIES = (figure_11.STUDY, figure_13.STUDY)
