@@ -136,7 +136,7 @@ def plain_by_p(results: Results) -> Iterator[Evidence]:
         if at < 1:
             both = [sample(results, "plain", "p", each) for each in (1.0, at)]
             detail = f"{both[0].mean():.4f} and {both[1].mean():.4f}"
-            yield Evidence(f"p = 1 − p = {at:g}", both, headline=at == few, detail=detail, paired=True)
+            yield Evidence(f"p = 1 against {at:g}", both, headline=at == few, detail=detail, paired=True)
 
 
 def not_normal(results: Results) -> Iterator[Evidence]:

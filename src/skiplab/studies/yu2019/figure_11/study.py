@@ -178,5 +178,5 @@ STUDY = Study(
             source="ours",
         ),
     ),
-    cost={"smoke": 0.5, "quick": 10.0, "paper": 50.0},
+    cost={"smoke": 0.5, "quick": 12.0, "paper": 40.0},
 )
