@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oracles.dominant_flow import whole_matrices
@@ -21,6 +22,7 @@ from skiplab.theory.dominant_flow.trivial_case import (
 
 BASE = TrivialCase()
 STRONG = TrivialCase(epsilon=1.0, sigma_a=0.1)  # where the formulas differ
+STRONG_OPEN = dataclasses.replace(STRONG, p=1.0)
 both = pytest.mark.parametrize("kind", ["residual", "plain"])
 ways = pytest.mark.parametrize("share", [simulated_share, integrated_share])
 
@@ -59,6 +61,28 @@ def test_closed_forms(p: float, share: Any) -> None:
     for alone in (TrivialCase(n=1, p=p), TrivialCase(epsilon=0.0, p=p)):
         assert_within(drawn(alone, share=share), p**5)
         assert expected_share(alone) == pytest.approx(p**5)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0])
+def test_an_open_path(p: float) -> None:
+    def given_open(case: TrivialCase, kind: str) -> Simulated:
+        return simulated_share(case, kind, generator=torch_generator("draws"), open_path=True)
+
+    # Two units, one layer: the other's gate is shut, or both are equally large.
+    assert_within(given_open(TrivialCase(n=2, depth=1, layer=0, p=p), "plain"), (1 - p) + p / 2)
+    assert given_open(TrivialCase(n=1, p=p), "residual").value == 1
+    if p == 1:
+        assert given_open(STRONG_OPEN, "residual") == drawn(STRONG_OPEN, share=simulated_share)
+
+
+def test_gates_make_a_mixture_whose_variance_sums_powers_of_p() -> None:
+    """docs/errata.md: eq 10's C_ij has the variance Σ p^k σ_A², not Σ p^2k σ_A²."""
+    stream = numpy_generator("mixture")
+    gates = stream.random((400_000, BASE.steps)) < BASE.p
+    kept = np.cumprod(gates, axis=1)  # A^(m) passes if gates m to L are open: so counted from the last layer
+    entries = (kept * stream.normal(0, BASE.sigma_a, gates.shape)).sum(axis=1)
+    assert entries.var() / BASE.sigma_a**2 == pytest.approx(gate_variance(BASE, "powers"), rel=0.02)
+    assert gate_variance(BASE, "squares") < 0.8 * gate_variance(BASE, "powers")
 
 
 @both

@@ -1,7 +1,7 @@
-"""Yu et al. (2019), Identity Connections in Residual Nets Improve Noise Stability."""
+"""Yu & Tomasi (2019), Identity Connections in Residual Nets Improve Noise Stability."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.yu2019 import table_1
+from skiplab.studies.yu2019 import figure_11, figure_13, table_1
 
 PAPER = Paper(
     id="yu2019",
@@ -10,4 +10,8 @@ PAPER = Paper(
     year=2019,
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
 )
-STUDIES = (table_1.STUDY,)
+STUDIES = (
+    table_1.STUDY,
+    figure_11.STUDY,
+    figure_13.STUDY,
+)

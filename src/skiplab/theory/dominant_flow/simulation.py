@@ -36,14 +36,20 @@ class Simulated(NamedTuple):
 
 
 def simulated_share(
-    case: TrivialCase, kind: str, *, draws: int = 100_000, generator: torch.Generator
+    case: TrivialCase,
+    kind: str,
+    *,
+    draws: int = 100_000,
+    generator: torch.Generator,
+    open_path: bool = False,
 ) -> Simulated:
     """E[σ^(l)] as the share of draws with |Θ_11| > |Σ_{j≠1} Θ_1j|; plain networks have K = A in place of I + ε A.
 
-    A row of zeros, all of whose gates are shut, has no dominant flow.
+    A row of zeros, all of whose gates are shut, has no dominant flow. With ``open_path`` the unit's own gates are
+    open, which is the condition Z of eqs 9 to 11.
     """
     hits = 0
-    for w in _rows(case, kind, draws, generator):
+    for w in _rows(case, kind, draws, generator, open_path):
         theta = w * (case.sigma_v * _normal(w.shape, generator))
         hits += int((theta[:, 0].abs() > theta[:, 1:].sum(1).abs()).sum())
     share = hits / draws
@@ -63,7 +69,9 @@ def integrated_share(
     return Simulated(mean, math.sqrt(max(squares / draws - mean**2, 0.0) / draws))
 
 
-def _rows(case: TrivialCase, kind: str, draws: int, generator: torch.Generator) -> Iterator[Tensor]:
+def _rows(
+    case: TrivialCase, kind: str, draws: int, generator: torch.Generator, open_path: bool = False
+) -> Iterator[Tensor]:
     """First rows of ∏ (K^(m))ᵀ S^(m), (some draws, n), until there are ``draws`` of them."""
     one_of("kind", kind, KINDS)
     whole_numbers(draws=draws)
@@ -76,6 +84,7 @@ def _rows(case: TrivialCase, kind: str, draws: int, generator: torch.Generator) 
         for _ in range(case.steps):
             noise = _normal(shape, generator).mul_(scale * w.norm(dim=1, keepdim=True))
             gates = torch.rand(shape, generator=generator, device=generator.device) < case.p
+            gates[:, 0] |= open_path
             w = noise.add_(w, alpha=carried).mul_(gates)
         yield w
 
