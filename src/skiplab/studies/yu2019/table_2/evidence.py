@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,8 @@ PRINTED = {
 }
 EPOCHS = 200
 BIT = 2.0**-53  # relative: half of a float64's last bit, as which a difference of exactly 0 counts
-NOT_THE_PAPERS = "the paper's numbers are for depths 20, 32 and 44 after 200 epochs on all images"
+
+LEAST = 1e-4  # of ln L: smaller differences count as this, since that of a pair may be 0
 
 
 def depths(results: Results) -> Iterator[tuple[str, int]]:
@@ -59,7 +59,8 @@ def grows(results: Results) -> Iterator[Evidence]:
     for condition, depth in depths(results):
         apart = divergence(results, depth)
         detail = f"{apart.index.max()} iterations; |ΔL| {apart.iloc[-1].median():.1g} at the end"
-        yield Evidence(condition, [decades(results, depth)], detail=detail)
+        shown = depth == min(results.settings.depths)  # figure 6 has the shallowest networks alone
+        yield Evidence(condition, [decades(results, depth)], headline=shown, detail=detail)
 
 
 def second_layer(results: Results) -> Iterator[Evidence]:
@@ -110,32 +111,32 @@ def _printed(depth: int, which: int) -> str:
     )
 
 
-def as_the_paper(results: Results) -> bool:
-    """Whether networks were trained as long and on as many images as the paper's."""
-    settings = results.settings
-    return settings.epochs == EPOCHS and settings.images is None and settings.side is None
+def printed_numbers(quantity: str, which: int, *, away: bool) -> Found:
+    """Evidence on the plain networks' end values, as they are or less the printed ones.
 
-
-def levels(quantity: str, which: int, *, away: bool) -> Found:
-    """Evidence on the plain networks' end values, as they are or as what they are away from the printed ones."""
+    Only networks of the paper's depths, trained as long and on the same images, can be asked for its numbers.
+    """
 
     def found(results: Results) -> Iterator[Evidence]:
-        for condition, depth in depths(results):
-            printed = PRINTED[SECOND].get(depth, (math.nan, math.nan))[which]
-            if as_the_paper(results) and math.isfinite(printed):
-                values = ends(results, SECOND, depth, quantity) - (printed if away else 0.0)
-                yield Evidence(condition, [values], paper_value=printed)
-            else:
-                yield Evidence(condition, [[]], paper_value=0.0, detail=NOT_THE_PAPERS)
+        settings = results.settings
+        alike = settings.epochs == EPOCHS and settings.images is None and settings.side is None
+        for depth, printed in PRINTED[SECOND].items():
+            comparable = alike and depth in settings.depths
+            values: Any = ends(results, SECOND, depth, quantity) if comparable else []
+            if away and comparable:
+                values = values - printed[which]
+            detail = "" if comparable else f"not trained here for {EPOCHS} epochs on all images"
+            yield Evidence(f"{depth} layers", [values], paper_value=printed[which], detail=detail)
 
     return found
 
 
 def nearer_than_strangers(results: Results) -> Iterator[Evidence]:
-    """|Δ ln L| between a plain network and the residual one of the next seed, and within the pair."""
+    """ln of |Δ ln L| between a plain network and the residual one of another seed, less that within the pair."""
     import numpy as np
 
     for condition, depth in depths(results):
         plain, residual = log_losses(results, depth)
-        strangers, own = np.abs(plain - np.roll(residual, 1)), np.abs(plain - residual)
-        yield Evidence(condition, [strangers, own], paired=True)
+        strangers, own = (np.abs(plain - other).clip(LEAST) for other in (np.roll(residual, 1), residual))
+        detail = f"means {strangers.mean():.2g} and {own.mean():.2g} in ln L"
+        yield Evidence(condition, [np.log(strangers / own)], detail=detail)

@@ -72,7 +72,7 @@ STUDY = Study(
     settings=scales(
         Settings,
         quick={"depths": (8, 14), "side": 16},
-        smoke={"data": ("digits",), "runs": 2, "depths": (5, 8), "images": 10, "batch_size": 5, "epochs": 2},
+        smoke={"data": ("digits",), "runs": 2, "depths": (5,), "images": 4, "epochs": 2},
     ),
     stages=(compare,),
     figure=figure,
@@ -142,5 +142,5 @@ STUDY = Study(
             source="ours",
         ),
     ),
-    cost={"smoke": 1.0, "quick": 20.0, "paper": 120.0},
+    cost={"smoke": 1.5, "quick": 30.0, "paper": 300.0},
 )
