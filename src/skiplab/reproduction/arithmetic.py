@@ -72,6 +72,15 @@ def steady_arithmetic(device: str = "cpu") -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def full_float32() -> Iterator[None]:
+    """Compute float32 products on a GPU in float32 and not in tf32, for trials that are about rounding."""
+    with contextlib.ExitStack() as stack:
+        for setting in _precisions("cpu", tf32="ieee"):
+            _enter(setting, stack)
+        yield
+
+
 def _enter(setting: Setting, stack: contextlib.ExitStack) -> None:
     """Give a setting its value until the stack is left; one that this torch does not have is left out."""
     try:
@@ -89,8 +98,8 @@ def _quietly(write: Callable[[Any], Any], value: Any) -> None:
         write(value)
 
 
-def _precisions(device: str) -> Iterator[Setting]:
-    """How float32 products are computed, in torch's newer interface and in the older one.
+def _precisions(device: str, tf32: str = "tf32") -> Iterator[Setting]:
+    """How float32 products are computed, in torch's newer interface and in the older one; ``tf32`` stands for tf32.
 
     The older getters raise where the two disagree, so they are read once the newer settings are fixed; going
     backwards, the newer ones are restored last, since the older setters write them too.
@@ -98,9 +107,10 @@ def _precisions(device: str) -> Iterator[Setting]:
     import torch
 
     for names, value in PRECISIONS.items():
+        chosen = tf32 if value == "tf32" else value
         yield Setting(partial(_native, "_get_fp32_precision_getter", *names),
-                      partial(_native, "_set_fp32_precision_setter", *names), value)  # fmt: skip
-    yield Setting(_cudnn_tf32, partial(_native, "_set_cudnn_allow_tf32"), True)
+                      partial(_native, "_set_fp32_precision_setter", *names), chosen)  # fmt: skip
+    yield Setting(_cudnn_tf32, partial(_native, "_set_cudnn_allow_tf32"), tf32 == "tf32")
     products = "high" if device.startswith("cuda") else "highest"
     yield Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, products)
 

@@ -87,22 +87,24 @@ def train_pairs(settings: Pairs, bench: Bench) -> pd.DataFrame:
 
     from skiplab.architectures.transfer import to_plain
     from skiplab.experiments.equivalent_pairs import EquivalentPair
+    from skiplab.reproduction.arithmetic import full_float32
 
     common = settings.training
     samples = _samples(settings, "train", bench.device)
     probe = (samples.inputs[: settings.probe], samples.labels[: settings.probe])
     pair = EquivalentPair.of(_residual(settings, samples, settings.seeds, bench.device), to_plain, probe)
     steps = common.epochs * -(-len(samples) // common.batch_size)
-    frame = pair.train(
-        samples,
-        _plan(settings),
-        probe=probe,
-        penalties=penalties_of(pair.first, pair.second, common.decay),
-        at=(1,) if settings.every else (),
-        losses_at=sorted({*range(0, steps, settings.every), steps}) if settings.every else (),
-        layers=[SECOND_LAYER],
-        bench=bench,
-    )
+    with full_float32():  # in tf32 what is learnt beside an ID entry of 1 would lose all but its first bits
+        frame = pair.train(
+            samples,
+            _plan(settings),
+            probe=probe,
+            penalties=penalties_of(pair.first, pair.second, common.decay),
+            at=(1,) if settings.every else (),
+            losses_at=sorted({*range(0, steps, settings.every), steps}) if settings.every else (),
+            layers=[SECOND_LAYER],
+            bench=bench,
+        )
     if settings.test:
         held_out = _samples(settings, "test", bench.device)
         ends = [
