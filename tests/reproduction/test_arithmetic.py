@@ -212,15 +212,18 @@ def test_draws_from_global_streams_are_the_same_each_time_and_leave_no_trace() -
     assert drawn() == first
 
 
-def test_a_trial_about_rounding_has_float32_proper() -> None:
+@pytest.mark.parametrize("products", ["high", "highest"])
+def test_a_trial_about_rounding_has_float32_proper_and_settings_come_back(products: str) -> None:
     with steady_arithmetic():
-        before = torch.backends.cudnn.allow_tf32
+        if products == "high":  # as on a GPU
+            torch.set_float32_matmul_precision(products)
+        before = state()
+        assert torch.backends.cudnn.allow_tf32
         with full_float32():
             assert not torch.backends.cudnn.allow_tf32
-            assert torch.backends.cudnn.conv.fp32_precision == "ieee"
+            assert torch.backends.cudnn.enabled
             assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.backends.cudnn.allow_tf32 == before
-        assert torch.backends.cudnn.conv.fp32_precision == "tf32"
+        assert state() == before
 
 
 @pytest.mark.gpu

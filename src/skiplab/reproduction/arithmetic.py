@@ -74,10 +74,17 @@ def steady_arithmetic(device: str = "cpu") -> Iterator[None]:
 
 @contextlib.contextmanager
 def full_float32() -> Iterator[None]:
-    """Compute float32 products on a GPU in float32 and not in tf32, for trials that are about rounding."""
+    """Compute float32 products on a GPU in float32 and not in tf32, within a trial that is about rounding."""
+    import torch
+
+    products = torch.get_float32_matmul_precision()
     with contextlib.ExitStack() as stack:
-        for setting in _precisions("cpu", tf32="ieee"):
-            _enter(setting, stack)
+        # Left out, the other flags would be torch's defaults for this call, and cuDNN be off.
+        steady = {"enabled": True, "benchmark": False, "deterministic": False}
+        stack.enter_context(torch.backends.cudnn.flags(**steady, allow_tf32=False))
+        if products != "highest":
+            stack.callback(_quietly, torch.set_float32_matmul_precision, products)
+            _quietly(torch.set_float32_matmul_precision, "highest")
         yield
 
 
@@ -98,8 +105,8 @@ def _quietly(write: Callable[[Any], Any], value: Any) -> None:
         write(value)
 
 
-def _precisions(device: str, tf32: str = "tf32") -> Iterator[Setting]:
-    """How float32 products are computed, in torch's newer interface and in the older one; ``tf32`` stands for tf32.
+def _precisions(device: str) -> Iterator[Setting]:
+    """How float32 products are computed, in torch's newer interface and in the older one.
 
     The older getters raise where the two disagree, so they are read once the newer settings are fixed; going
     backwards, the newer ones are restored last, since the older setters write them too.
@@ -107,10 +114,9 @@ def _precisions(device: str, tf32: str = "tf32") -> Iterator[Setting]:
     import torch
 
     for names, value in PRECISIONS.items():
-        chosen = tf32 if value == "tf32" else value
         yield Setting(partial(_native, "_get_fp32_precision_getter", *names),
-                      partial(_native, "_set_fp32_precision_setter", *names), chosen)  # fmt: skip
-    yield Setting(_cudnn_tf32, partial(_native, "_set_cudnn_allow_tf32"), tf32 == "tf32")
+                      partial(_native, "_set_fp32_precision_setter", *names), value)  # fmt: skip
+    yield Setting(_cudnn_tf32, partial(_native, "_set_cudnn_allow_tf32"), True)
     products = "high" if device.startswith("cuda") else "highest"
     yield Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, products)
 
