@@ -15,7 +15,7 @@ from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.yu2019.pairs import MATCHING, NO_DECAY, USUAL, penalties_of, shade_of
+from skiplab.studies.yu2019.transferred import MATCHING, NO_DECAY, USUAL, penalties_of, shade_of
 from skiplab.studies.yu2019.transform import STUDY
 from skiplab.studies.yu2019.transform.trials import FAMILIES, relative, same_function, same_steps
 

@@ -14,7 +14,7 @@ from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import learning_curves, mean_interval, median_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.pairs import shade_of
+from skiplab.studies.yu2019.transferred import shade_of
 from skiplab.studies.yu2019.table_2.evidence import PRINTED, divergence, ends
 from skiplab.studies.yu2019.table_2.trials import FIRST, SECOND, train_pairs
 

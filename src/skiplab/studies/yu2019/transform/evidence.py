@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
-from skiplab.studies.yu2019.pairs import USUAL
+from skiplab.studies.yu2019.transferred import USUAL
 from skiplab.studies.yu2019.transform.trials import CONVOLUTIONAL, FAMILIES, INITS, same_function, same_steps
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.pairs import MATCHING, USUAL, shade_of
+from skiplab.studies.yu2019.transferred import MATCHING, USUAL, shade_of
 from skiplab.studies.yu2019.transform.evidence import EQUAL
 from skiplab.studies.yu2019.transform.trials import CONNECTED, CONVOLUTIONAL, same_function, same_steps
 

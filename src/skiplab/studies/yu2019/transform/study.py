@@ -8,7 +8,7 @@ from typing import Any
 
 from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales, subset
-from skiplab.studies.yu2019.pairs import DECAYS, MATCHING, NO_DECAY
+from skiplab.studies.yu2019.transferred import DECAYS, MATCHING, NO_DECAY
 from skiplab.studies.yu2019.transform import evidence
 from skiplab.studies.yu2019.transform.trials import (
     FAMILIES,

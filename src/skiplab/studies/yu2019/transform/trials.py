@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Bench, trial
-from skiplab.studies.yu2019.pairs import penalties_of
+from skiplab.studies.yu2019.transferred import penalties_of
 
 if TYPE_CHECKING:
     import pandas as pd
