@@ -19,7 +19,7 @@ from counted_studies import Draw, draw
 import skiplab as sl
 from skiplab import data
 from skiplab.experiments.building import samples_of
-from skiplab.reproduction.arithmetic import steady_arithmetic
+from skiplab.reproduction.arithmetic import full_float32, steady_arithmetic
 from skiplab.reproduction.executor import Job, run_job
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.settings import choose
@@ -210,6 +210,20 @@ def test_draws_from_global_streams_are_the_same_each_time_and_leave_no_trace() -
     assert state() == before
     torch.rand(()), np.random.rand(), random.random()  # noqa: NPY002
     assert drawn() == first
+
+
+@pytest.mark.parametrize("products", ["high", "highest"])
+def test_a_trial_about_rounding_has_float32_proper_and_settings_come_back(products: str) -> None:
+    with steady_arithmetic():
+        if products == "high":  # as on a GPU
+            torch.set_float32_matmul_precision(products)
+        before = state()
+        assert torch.backends.cudnn.allow_tf32
+        with full_float32():
+            assert not torch.backends.cudnn.allow_tf32
+            assert torch.backends.cudnn.enabled
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert state() == before
 
 
 @pytest.mark.gpu

@@ -72,6 +72,22 @@ def steady_arithmetic(device: str = "cpu") -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def full_float32() -> Iterator[None]:
+    """Compute float32 products on a GPU in float32 and not in tf32, within a trial that is about rounding."""
+    import torch
+
+    products = torch.get_float32_matmul_precision()
+    with contextlib.ExitStack() as stack:
+        # Left out, the other flags would be torch's defaults for this call, and cuDNN be off.
+        steady = {"enabled": True, "benchmark": False, "deterministic": False}
+        stack.enter_context(torch.backends.cudnn.flags(**steady, allow_tf32=False))
+        if products != "highest":
+            stack.callback(_quietly, torch.set_float32_matmul_precision, products)
+            _quietly(torch.set_float32_matmul_precision, "highest")
+        yield
+
+
 def _enter(setting: Setting, stack: contextlib.ExitStack) -> None:
     """Give a setting its value until the stack is left; one that this torch does not have is left out."""
     try:

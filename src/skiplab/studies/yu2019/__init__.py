@@ -1,7 +1,7 @@
 """Yu & Tomasi (2019), Identity Connections in Residual Nets Improve Noise Stability."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.yu2019 import figure_11, figure_13, table_1
+from skiplab.studies.yu2019 import figure_11, figure_13, table_1, table_2, transform
 
 PAPER = Paper(
     id="yu2019",
@@ -11,7 +11,9 @@ PAPER = Paper(
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
 )
 STUDIES = (
+    transform.STUDY,
     table_1.STUDY,
+    table_2.STUDY,
     figure_11.STUDY,
     figure_13.STUDY,
 )
