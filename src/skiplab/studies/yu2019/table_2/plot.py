@@ -14,9 +14,9 @@ from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import learning_curves, mean_interval, median_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.transferred import shade_of
 from skiplab.studies.yu2019.table_2.evidence import PRINTED, divergence, ends
 from skiplab.studies.yu2019.table_2.trials import FIRST, SECOND, train_pairs
+from skiplab.studies.yu2019.transferred import shade_of
 
 MODELS = {SECOND: "plain", FIRST: "residual"}
 LEAST = 2.0**-24  # half of a float32's last bit at 1, as which a difference of exactly 0 is drawn
