@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 from skiplab.reproduction import Claim, Evidence, Greater, Results, Study, scales
 from skiplab.studies.yu2019.pairs import QUICK, SMOKE, PairSettings, both, train_pairs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def lower_loss(results: Results) -> Iterator[Evidence]:
@@ -28,7 +25,7 @@ def lower_error(results: Results) -> Iterator[Evidence]:
         yield Evidence(f"{depth} layers", both(results, depth, "test_error"), paired=True)
 
 
-def figure(results: Results) -> Figure:
+def figure(results: Results) -> Any:
     """Loss and error against depth."""
     from skiplab.figures.colours import colour_of
     from skiplab.figures.curves import mean_interval
