@@ -13,7 +13,7 @@ help:
 	@echo "make lab       set up, get CIFAR-10, run the tour (about 5 minutes) and write the report"
 	@echo "make gallery   run every study at quick scale and write the report"
 	@echo "make test      lint, types, import contracts and tests"
-	@echo "make test-all  the same with the slow suites, and a few tests with the oldest torch that is supported"
+	@echo "make test-all  the same with the slow suites and coverage, and a few tests with the oldest torch that is supported"
 
 setup: $(STAMP)
 
@@ -42,7 +42,7 @@ lint: setup
 	@$(BIN)/lint-imports
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 --cov
+	@$(BIN)/python -m pytest -n 2
 
 test-all: lint test-oldest
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt playwright

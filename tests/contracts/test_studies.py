@@ -113,7 +113,11 @@ def test_a_second_run_repeats_nothing_and_says_the_same(study: Study, smoke_run:
     assert second.verdicts == first.verdicts
 
 
-@every_study
+@pytest.mark.parametrize(
+    "study",
+    [pytest.param(each, marks=[] if each.in_tour else [pytest.mark.slow]) for each in CATALOGUE],
+    ids=lambda study: study.id,
+)
 def test_another_store_gets_the_same_table(study: Study, smoke_run: SmokeRun, tmp_path: Path) -> None:
     first = smoke_run(study)
     other = run_study(study, Store(tmp_path), scale="smoke", options=SERIAL)

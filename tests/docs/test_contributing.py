@@ -27,7 +27,7 @@ def skiplab(*words: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("executor", ["serial", "processes"])
+@pytest.mark.parametrize("executor", [pytest.param("serial", marks=pytest.mark.slow), "processes"])
 def test_the_walk_ends_in_a_verdict(executor: str, tmp_path: Path) -> None:
     (tmp_path / "figure_1.py").write_text(the_file())
     (tmp_path / "figure_1.md").write_text(

@@ -227,9 +227,18 @@ OTHERS: dict[str, Callable[[nn.Module], Any]] = {
     "weight noise": lambda net: weight_noise(net, (FLAT, Y), draws=2),
     "permutation": lambda net: permutation_symmetry(net, (FLAT, Y), criterion=CE, layers=["0"]),
 }
+OFTEN = {
+    "gradients at inputs",
+    "spectrum",
+    "flows",
+    "interlayer cushions",
+    "weight noise",
+}  # others are slow tests
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in OFTEN else [pytest.mark.slow]) for name in OTHERS]
+)
 def test_other_measurements_keep_nothing(name: str) -> None:
     net = seeded(normalised)
     assert_flat(lambda: OTHERS[name](net))

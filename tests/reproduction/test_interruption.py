@@ -62,7 +62,7 @@ def test_killing_a_run_repeats_only_the_trial_in_flight(start: Start, store: Sto
     assert counts(marks) == {seed: 1 + (seed in flying) for seed in range(6)}
 
 
-@pytest.mark.parametrize("executor", ["serial", "processes"])
+@pytest.mark.parametrize("executor", [pytest.param("serial", marks=pytest.mark.slow), "processes"])
 def test_ctrl_c_says_so_and_loses_nothing_stored(
     start: Start, store: Store, marks: Path, executor: str
 ) -> None:
