@@ -50,12 +50,13 @@ CPU_SWEEP = Sweep(
     steps=3,
 )
 GPU_SWEEP = Sweep(
-    TrainingSize(networks=50, width=128, inputs=3072, images=4000, batch=500, depth=30),
+    TrainingSize(networks=50, width=128, inputs=3072, images=8000, batch=500, depth=30),
+    # Up to sizes that fill an H200: with 200 networks, 60 layers, 512 units or 2,000 samples it was not full.
     {
-        "networks": (1, 2, 5, 10, 20, 50, 100, 200),
-        "depth": (4, 8, 15, 30, 60),
-        "width": (32, 64, 128, 256, 512),
-        "samples": (32, 64, 125, 250, 500, 1000, 2000),
+        "networks": (2, 10, 50, 100, 200, 400, 800),
+        "depth": (8, 15, 30, 60, 120, 240),
+        "width": (32, 64, 128, 256, 512, 1024),
+        "samples": (64, 250, 1000, 2000, 4000, 8000),
     },
     steps=20,
 )
