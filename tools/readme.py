@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the parts of README.md that hold numbers, from published/ alone.
+"""Writes the parts of README.md that hold numbers, and docs/scoreboard.md, from published/ alone.
 
-python tools/readme.py            rewrite README.md, and draw the figure of every published run of the benchmarks
-python tools/readme.py --check    exit 1 if README.md is not what this would write
+python tools/readme.py            rewrite both, and draw the figure of every published run of the benchmarks
+python tools/readme.py --check    exit 1 if they are not what this would write
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from skiplab.cli.bench import rate, short_time
 from skiplab.cli.verdicts import number
 from skiplab.figures import style
 from skiplab.files import write_bytes
+from skiplab.reproduction.findings import findings
 from skiplab.reproduction.judgement import Judgement, judgements
 from skiplab.reproduction.publishing import picture_bytes
 from skiplab.reproduction.scoreboard import counts
@@ -26,6 +27,8 @@ from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICT
 from skiplab.studies import CATALOGUE
 
 README = Path(__file__).parent.parent / "README.md"
+SCOREBOARD = README.parent / "docs" / "scoreboard.md"
+SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?"}
 
 
 def shown_runs() -> dict[str, StudyRun]:
@@ -36,28 +39,52 @@ def shown_runs() -> dict[str, StudyRun]:
     return {study.id: found[study.id] for study in CATALOGUE if study.id in found}
 
 
+def found() -> str:
+    """Per paper the claims that carry it, each with its verdict, number and interval, and the count of all."""
+    runs, parts, totals = shown_runs(), [], dict.fromkeys(VERDICTS, 0)
+    for paper in CATALOGUE.papers:
+        own = [
+            counts(judgements(run.verdicts))["paper"]
+            for name, run in runs.items()
+            if name.startswith(paper.id)
+        ]
+        told = {name: sum(each[name] for each in own) for name in VERDICTS}
+        totals = {name: totals[name] + told[name] for name in VERDICTS}
+        lines = [
+            f"- {SIGNS[each.verdict]} *{each.text}* {each.evidence} (`{each.judged.study}`)"
+            for each in findings(paper, runs)
+        ]
+        parts.append(
+            "\n".join([f"**{paper.authors}, {paper.year}**: {paper.explains} ({tallied(told)})", "", *lines])
+        )
+    parts.insert(
+        0, f"Of the papers' {sum(totals.values())} claims {tallied(totals)}. Those that carry each paper:"
+    )
+    return "\n\n".join(parts)
+
+
+def tallied(told: dict[str, int]) -> str:
+    """Counts of claims by verdict in words."""
+    return f"{told[HOLDS]} hold, {told[CONTRADICTED]} are contradicted, {told[UNDECIDED]} are undecided"
+
+
 def scoreboard() -> str:
     """A table: one row per study, the paper's claims counted by verdict, ours beside them."""
     lines = [
         "| study | what the paper shows | ✓ | ✗ | ? | ours | amended | runs on |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    totals = dict.fromkeys(VERDICTS, 0)
     for study_id, run in shown_runs().items():
-        study, found = CATALOGUE[study_id], counts(judgements(run.verdicts))
-        cells = " | ".join(str(found["paper"][name]) for name in VERDICTS)
-        ours, amended = sum(found["ours"].values()), len(study.amendments)
-        own = f"{found['ours'][HOLDS]} of {ours}" if ours else ""
+        study, told = CATALOGUE[study_id], counts(judgements(run.verdicts))
+        cells = " | ".join(str(told["paper"][name]) for name in VERDICTS)
+        ours, amended = sum(told["ours"].values()), len(study.amendments)
+        own = f"{told['ours'][HOLDS]} of {ours}" if ours else ""
         size = "paper scale" if not run.deviations else "paper scale, reduced"
         place = ", ".join(run.provenance["trials_devices"])
         lines.append(
             f"| `{study_id}` | {study.title} | {cells} | {own} | {amended or ''} | {size}; {place} |"
         )
-        totals = {name: totals[name] + found["paper"][name] for name in VERDICTS}
-    words = (
-        f"{totals[HOLDS]} hold, {totals[CONTRADICTED]} are contradicted, {totals[UNDECIDED]} are undecided"
-    )
-    return "\n".join([f"Of the papers' {sum(totals.values())} claims {words}.", "", *lines])
+    return "\n".join(lines)
 
 
 def contradicted() -> str:
@@ -175,7 +202,7 @@ def draw_benchmarks() -> None:
 def written() -> str:
     """README.md with every marked part made anew."""
     text = README.read_text()
-    for name, make in (("scoreboard", scoreboard), ("contradicted", contradicted), ("speed", speed)):
+    for name, make in (("found", found), ("speed", speed)):
         pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
         made = make().replace("\\", r"\\")  # a replacement's own escapes are not meant
         text, count = re.subn(pattern, rf"\g<1>{made}\n\g<2>", text, flags=re.DOTALL)
@@ -183,8 +210,28 @@ def written() -> str:
     return text
 
 
+def board() -> str:
+    """docs/scoreboard.md."""
+    return f"""# Scoreboard
+
+Written by `python tools/readme.py` from what is published. Counted are the papers' claims, one verdict each: ✓ holds
+in every condition that the claim speaks of, ✗ contradicted in one of them (or smaller there than the smallest effect
+worth having), ? undecided. *Ours* are checks and readings of our own, which count neither for nor against a paper;
+*amended* is what we changed after results were seen.
+
+{scoreboard()}
+
+## Contradicted
+
+With the place in the paper and the clearest condition:
+
+{contradicted()}
+"""
+
+
 if __name__ == "__main__":
     if "--check" in sys.argv:
-        sys.exit(written() != README.read_text())
+        sys.exit(written() != README.read_text() or board() != SCOREBOARD.read_text())
     draw_benchmarks()
     README.write_text(written())
+    SCOREBOARD.write_text(board())

@@ -8,6 +8,7 @@ from typing import Any
 
 from skiplab.reporting import words
 from skiplab.reporting.claims import claims_of
+from skiplab.reproduction.findings import findings
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.numerals import NOTHING
 from skiplab.reproduction.scoreboard import counts
@@ -103,7 +104,7 @@ def index(
     groups: list[dict[str, Any]] = []
     for paper in papers:
         items = [item(study, runs.get(study.id)) for study in studies if study.paper == paper.id]
-        groups.append({"paper": paper, "items": items})
+        groups.append({"paper": paper, "items": items, "findings": findings(paper, runs)})
     every = [entry for group in groups for entry in group["items"]]
     shipped = {entry["id"] for entry in every if entry["id"] in runs and runs[entry["id"]].published}
     return {

@@ -115,10 +115,11 @@ def stage_name(stage: Stage) -> str:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper whose items are studies."""
+    """A paper whose items are studies; ``carried_by`` names the claims its argument rests on, as "item claim"."""
 
     id: str
     title: str
     authors: str
     year: int
     explains: str
+    carried_by: Sequence[str] = ()

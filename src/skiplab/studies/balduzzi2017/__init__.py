@@ -19,6 +19,13 @@ PAPER = Paper(
     authors="David Balduzzi, Marcus Frean, Lennox Leary, JP Lewis, Kurt Wan-Duo Ma, Brian McWilliams",
     year=2017,
     explains="Skip connections keep gradients at neighbouring inputs alike, which depth otherwise turns into noise.",
+    carried_by=(
+        "figure-2 deepest-white",
+        "figure-2 resnets-whiten-less",
+        "theorems theorem-1b",
+        "theorems theorem-2b",
+        "figure-6 looks-linear-as-residual",
+    ),
 )
 STUDIES = (
     figure_1.STUDY,

@@ -28,6 +28,13 @@ PAPER = Paper(
     authors="A. Emin Orhan",
     year=2017,
     explains="Skip connections break the permutation and rescaling symmetries of a network's layers.",
+    carried_by=(
+        "figure-2 residual-less-than-plain",
+        "figure-4 order-of-minima",
+        "figure-7 residual-best",
+        "figure-7 symm-break-beats-plain",
+        "figure-9 monotone-in-folding",
+    ),
 )
 STUDIES = (
     figure_1.STUDY,

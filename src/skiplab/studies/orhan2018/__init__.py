@@ -25,6 +25,13 @@ PAPER = Paper(
     authors="A. Emin Orhan and Xaq Pitkow",
     year=2018,
     explains="Skip connections remove the singularities at which a network's loss becomes degenerate.",
+    carried_by=(
+        "figure-1 skip-not-flat",
+        "figure-3 plain-more-degenerate-than-residual",
+        "figure-3 residual-beats-plain",
+        "figure-4 worst-more-degenerate",
+        "figure-5 bias-reg-beats-plain",
+    ),
 )
 STUDIES = (
     figure_1.STUDY,

@@ -9,6 +9,7 @@ PAPER = Paper(
     authors="Shuzhi Yu, Carlo Tomasi",
     year=2019,
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
+    carried_by=("transform same-function", "table-1 residual-lower-loss", "table-1 residual-lower-error"),
 )
 STUDIES = (
     transform.STUDY,

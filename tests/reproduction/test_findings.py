@@ -1,0 +1,83 @@
+"""What stands of a paper, in sentences made of verdicts alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from skiplab.reproduction.findings import findings
+from skiplab.reproduction.store import StudyRun
+from skiplab.reproduction.study import Paper
+from skiplab.reproduction.verdict import Verdict
+from skiplab.studies import CATALOGUE
+
+ROW = Verdict(
+    study="paper2000/figure-1",
+    claim="rises",
+    condition="20 layers",
+    verdict="holds",
+    statistic=2.04,
+    low=1.02,
+    high=3.08,
+    margin=0.0,
+    p=0.01,
+    p_adjusted=0.02,
+    level=0.025,
+    paper_value=None,
+    runs=8,
+    scale="paper",
+    kind="greater",
+    text="It rises.",
+    source="section 2",
+    worth=0.5,
+    unit="points",
+)
+PAPER = Paper("paper2000", "Title", "A. Author", 2000, "Something.", ("figure-1 rises", "figure-2 falls"))
+
+
+def run(*changes: dict[str, Any], scale: str = "paper") -> dict[str, StudyRun]:
+    rows = [dataclasses.replace(ROW, **each) for each in changes]
+    return {"paper2000/figure-1": StudyRun("paper2000/figure-1", scale, scale, {}, {}, [], [], rows, {}, 1.0)}
+
+
+def test_a_finding_has_verdict_number_interval_and_condition() -> None:
+    (found,) = findings(PAPER, run({}, {"claim": "another", "text": "Else."}))
+    assert (found.text, found.verdict) == ("It rises.", "holds")
+    assert found.evidence == "Holds (20 layers): 2.04 points, 1.0 to 3.1."
+
+
+def test_of_several_conditions_the_least_clear_one_is_told() -> None:
+    (found,) = findings(PAPER, run({}, {"condition": "44 layers", "p": 0.03, "statistic": 1.5}))
+    assert found.evidence.startswith("Holds (in 2 of 2 conditions, least clearly 44 layers): 1.50 points")
+    small = {"condition": "44 layers", "verdict": "contradicted", "statistic": 0.1, "low": -0.1, "high": 0.3}
+    (found,) = findings(PAPER, run({}, small))
+    assert found.evidence.startswith("Contradicted (in 1 of 2 conditions, least clearly 44 layers)")
+    assert found.evidence.endswith("; no difference worth having.")
+
+
+def test_an_open_question_says_why_and_a_number_of_the_paper_stands_beside_ours() -> None:
+    (found,) = findings(
+        PAPER, run({"verdict": "undecided", "detail": "where the grid ends", "paper_value": 2.5})
+    )
+    assert (
+        found.evidence
+        == "Undecided (20 layers): 2.04 points, 1.0 to 3.1; the paper has 2.50; where the grid ends."
+    )
+    (found,) = findings(PAPER, run({"verdict": "undecided", "statistic": None, "low": None, "high": None}))
+    assert found.evidence == "Undecided (20 layers): no runs yet."
+
+
+def test_smoke_runs_and_studies_that_were_not_run_say_nothing() -> None:
+    assert findings(PAPER, run({}, scale="smoke")) == []
+    assert findings(PAPER, {}) == []
+
+
+@pytest.mark.parametrize("paper", CATALOGUE.papers, ids=lambda paper: paper.id)
+def test_every_paper_names_claims_that_carry_it_and_exist(paper: Paper) -> None:
+    assert 3 <= len(paper.carried_by) <= 5
+    for name in paper.carried_by:
+        item, _, claim = name.partition(" ")
+        own = {each.id: each for each in CATALOGUE[f"{paper.id}/{item}"].claims}
+        assert own[claim].source != "ours"
