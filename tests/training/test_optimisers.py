@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused
 from skiplab.randomness import torch_generator
-from skiplab.training.optimisers import SGD, Adam, Optimiser
+from skiplab.training.optimisers import SGD, Adam, Optimiser, Pace
 
 PAIRS: list[tuple[Optimiser, Callable[..., torch.optim.Optimizer], dict[str, Any]]] = [
     (Adam(), torch.optim.Adam, {}),
@@ -41,7 +41,7 @@ def test_every_step_is_torchs_with_each_members_own_rate(
     state = ours.start(rows)
     rate, alive = torch.tensor(RATES, dtype=torch.float64), torch.ones(3, dtype=torch.bool)
     for gradient in gradients(20):
-        ours.step(rows, gradient.clone(), state, rate, alive)
+        ours.step(rows, gradient.clone(), state, Pace(rate, alive))
         for copy, optimiser, own in zip(copies, optimisers, gradient, strict=True):
             copy.grad = own.clone()
             optimiser.step()
@@ -58,7 +58,7 @@ def test_a_changing_rate_is_torchs_too(
     state, alive = ours.start(rows), torch.ones(3, dtype=torch.bool)
     for number, gradient in enumerate(gradients(10)):
         rate = 0.1 / (1 + number)
-        ours.step(rows, gradient.clone(), state, torch.full((3,), rate, dtype=torch.float64), alive)
+        ours.step(rows, gradient.clone(), state, Pace(torch.full((3,), rate, dtype=torch.float64), alive))
         optimiser.param_groups[0]["lr"] = rate
         copy.grad = gradient.clone()
         optimiser.step()
@@ -75,14 +75,14 @@ def test_a_dead_member_keeps_its_parameters_and_the_others_do_not_notice(
     healthy, hurt = start.clone(), start.clone()
     states = [ours.start(healthy), ours.start(hurt)]
     for number, gradient in enumerate(gradients(8)):
-        ours.step(healthy, gradient.clone(), states[0], rate, alive)
+        ours.step(healthy, gradient.clone(), states[0], Pace(rate, alive))
         spoilt, living = gradient.clone(), alive.clone()
         if number >= 4:
             if number == 4:
                 last = hurt[1].clone()
             spoilt[1, 2] = bad
             living[1] = False
-        ours.step(hurt, spoilt, states[1], rate, living)
+        ours.step(hurt, spoilt, states[1], Pace(rate, living))
     assert torch.equal(hurt[[0, 2]], healthy[[0, 2]])
     assert torch.equal(hurt[1], last)
     assert all(bool(tensor.isfinite().all()) for tensor in states[1].values())
@@ -92,7 +92,7 @@ def test_steps_are_taken_in_place_and_gradients_left_alone() -> None:
     for ours, _, _ in PAIRS:
         rows, gradient = torch.ones(3, 8, dtype=torch.float64), gradients(1)[0]
         address, before = rows.data_ptr(), gradient.clone()
-        ours.step(rows, gradient, ours.start(rows), torch.ones(3), torch.ones(3, dtype=torch.bool))
+        ours.step(rows, gradient, ours.start(rows), Pace(torch.ones(3), torch.ones(3, dtype=torch.bool)))
         assert rows.data_ptr() == address
         assert not torch.equal(rows, torch.ones(3, 8, dtype=torch.float64))
         assert torch.equal(gradient, before)

@@ -47,6 +47,10 @@ class SkipLayer(PlainLayer):
     """One hidden layer with a skip, f(W x + b) + Q x, and whatever arrives from earlier layers."""
 
     def __init__(self, inputs: int, width: int, activation: str, normalise: bool, dtype: torch.dtype) -> None:
+        require(
+            inputs == width,
+            f"inputs is {inputs} and width {width}, but a skip from the input needs equal sizes; change one.",
+        )
         super().__init__(inputs, width, activation, normalise, dtype)
         self.skip: nn.Module = nn.Identity()
 
@@ -140,24 +144,6 @@ class InputResidualNet(ResidualNet):
     """
 
     first = SkipLayer
-
-    def __init__(
-        self,
-        inputs: int,
-        width: int,
-        depth: int,
-        outputs: int,
-        *,
-        generator: torch.Generator,
-        skip: SkipMatrix | torch.Tensor = IDENTITY,
-        dtype: torch.dtype = torch.float32,
-        **common: Unpack[Common],
-    ) -> None:
-        require(
-            inputs == width,
-            f"inputs is {inputs} and width {width}, but a skip from the input needs equal sizes; change one.",
-        )
-        super().__init__(inputs, width, depth, outputs, generator=generator, skip=skip, dtype=dtype, **common)
 
 
 class HyperResidualNet(ResidualNet):

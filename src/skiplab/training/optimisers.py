@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from skiplab.ensembles.fused.passes import Passes
 
 State = dict[str, Tensor]
+
+
+class Pace(NamedTuple):
+    """How fast every member goes: its learning rate (E,), and whether it is alive (E,) and goes at all."""
+
+    rate: Tensor
+    alive: Tensor
 
 
 @dataclass(frozen=True)
@@ -38,15 +45,10 @@ class Adam:
         }
 
     def step(
-        self,
-        rows: Tensor,
-        gradient: Tensor,
-        state: State,
-        rate: Tensor,
-        alive: Tensor,
-        passes: Passes | None = None,
+        self, rows: Tensor, gradient: Tensor, state: State, pace: Pace, passes: Passes | None = None
     ) -> None:
-        """θ ← θ − rate · m̂ / (√v̂ + ε), with a rate (E,) per member; fused ``passes`` have a kernel of their own."""
+        """θ ← θ − rate · m̂ / (√v̂ + ε), at each member's pace; fused ``passes`` have a kernel of their own."""
+        rate, alive = pace
         state["steps"] += 1
         if passes is not None:
             passes.adam(state, rate, alive, self.betas, self.eps)
@@ -76,15 +78,10 @@ class SGD:
         return {"velocity": torch.zeros_like(rows)} if self.momentum else {}
 
     def step(
-        self,
-        rows: Tensor,
-        gradient: Tensor,
-        state: State,
-        rate: Tensor,
-        alive: Tensor,
-        passes: Passes | None = None,
+        self, rows: Tensor, gradient: Tensor, state: State, pace: Pace, passes: Passes | None = None
     ) -> None:
         """v ← μv + g; θ ← θ − rate·v, or − rate·(g + μv) with Nesterov's momentum."""
+        rate, alive = pace
         scale = (alive * rate).to(rows.dtype).unsqueeze(1)
         velocity = state.get("velocity")
         update = _descend if passes is not None else _compiled(_descend, rows.device)

@@ -15,7 +15,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.ensembles.fused import fused_passes
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.memory import parts_of
-from skiplab.training.optimisers import Optimiser
+from skiplab.training.optimisers import Optimiser, Pace
 from skiplab.training.regularisers import Penalty
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Step:
         # The norm is finite only if the gradient is; its overflow (float32: above 1.8e19) counts as divergence
         # too, so that no sensible rate takes a member that is alive to parameters that are not finite.
         self.alive &= losses.isfinite() & torch.linalg.vector_norm(gradient, dim=1).isfinite()
-        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive)
+        self.optimiser.step(rows, gradient, self.state, Pace(self.rate, self.alive))
         self.loss_sum += losses.double() * indices.shape[1]
         if not labels.is_floating_point():
             self.hits += (outputs.argmax(-1) == labels).sum(1)
@@ -117,7 +117,7 @@ class Step:
             part.start < passes.first_bias for penalty in self.penalties for part in penalty.columns
         )
         passes.tally(kept, self.alive, self.loss_sum, self.hits, changed=changed)
-        self.optimiser.step(rows, gradient, self.state, self.rate, self.alive, passes)
+        self.optimiser.step(rows, gradient, self.state, Pace(self.rate, self.alive), passes)
 
     def _gather(self, indices: Tensor, draws: Tensor) -> Tensor:
         if self.augmentation is not None:

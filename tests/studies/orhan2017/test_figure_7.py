@@ -17,7 +17,7 @@ from skiplab.studies.orhan2017 import figure_7
 
 Make = Callable[..., pd.DataFrame]
 AsResults = Callable[[Any, pd.DataFrame], Results]
-MODELS = [model.name for model in figure_7.MODELS]
+MODELS = [model.name for model in figure_7.EXPERIMENT.models]
 SETTINGS = dataclasses.replace(
     figure_7.STUDY.settings["smoke"],
     runs=6,

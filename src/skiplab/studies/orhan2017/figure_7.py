@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXPERIMENT = experiment(PLAIN, RESIDUAL, SYMM_BREAK, L2_REG, INIT)
-MODELS = EXPERIMENT.models
 
 
 def interior_sigma(results: Results) -> Iterator[Evidence]:
@@ -57,9 +56,8 @@ def interior_sigma(results: Results) -> Iterator[Evidence]:
 
 def _held_out(wide: pd.DataFrame, place: int) -> float:
     """The accuracy in one row, a seed's, of the column that is best in the other rows."""
-    values = wide.to_numpy(dtype=float)
-    others = [row for row in range(len(values)) if row != place]
-    return float(values[place, values[others].mean(axis=0).argmax()])
+    others = wide.drop(index=wide.index[place])
+    return float(wide.iloc[place, others.mean().argmax()])
 
 
 STUDY = Study(
@@ -75,12 +73,12 @@ STUDY = Study(
         Claim(
             "residual-best",
             "Residual networks reach the highest training accuracy (compared with the strongest other model).",
-            against_strongest(RESIDUAL, MODELS),
+            against_strongest(RESIDUAL, EXPERIMENT.models),
         ),
         Claim(
             "plain-worst",
             "Plain networks reach the lowest training accuracy: no other model is worse by more than a point.",
-            against_weakest(PLAIN, MODELS),
+            against_weakest(PLAIN, EXPERIMENT.models),
             kind=Greater(margin=ONE_POINT),
         ),
         Claim(
@@ -104,11 +102,7 @@ STUDY = Study(
             "BiasInit performs worse than BiasSymmBreak.",
             telling_choice(compare(SYMM_BREAK, INIT)),
         ),
-        Claim(
-            "interior-sigma",
-            "The best σ of BiasSymmBreak is an intermediate one.",
-            interior_sigma,
-        ),
+        Claim("interior-sigma", "The best σ of BiasSymmBreak is an intermediate one.", interior_sigma),
     ),
     cost={"quick": 50, "paper": 850},
     paper_device="one H200",
