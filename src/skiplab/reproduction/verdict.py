@@ -12,6 +12,7 @@ The store reads verdicts for every command, so numpy and scipy are imported only
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,16 +112,20 @@ class Verdict:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Verdict:
         """Rebuild a verdict from ``to_dict``; fields of a later skiplab are ignored, new kinds of claim refused."""
-        known = {field.name: field for field in dataclasses.fields(cls)}
-        missing = [name for name, field in known.items() if name not in fields and _is_required(field)]
+        known, required = _field_names()
+        missing = [name for name in required if name not in fields]
         require(not missing, f"a stored verdict lacks {', '.join(missing)}.")
         one_of("Verdict", fields["verdict"], VERDICTS)
         named(fields["kind"])
         return cls(**{name: value for name, value in fields.items() if name in known})
 
 
-def _is_required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING
+@functools.cache  # the scoreboard reads thousands of rows
+def _field_names() -> tuple[frozenset[str], list[str]]:
+    """The fields of a verdict, and those that have no default."""
+    known = dataclasses.fields(Verdict)
+    required = [field.name for field in known if field.default is dataclasses.MISSING]
+    return frozenset(field.name for field in known), required
 
 
 def _finite(value: float | None) -> float | None:
