@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from counted_studies import draw
 from typer.testing import Result
 
+import skiplab
 from skiplab.reproduction.trial import Trial
 from skiplab.studies import CATALOGUE
 
@@ -121,11 +123,11 @@ def test_smoke_runs_decide_nothing(counted: Cli) -> None:
 
 def test_check_marks_stale_results(counted: Cli) -> None:
     counted("run", "toy2000/figure-1", "--executor", "serial")
-    assert "stale" not in counted("check").stdout
+    assert "stale" not in counted("check", "all").stdout
     try:
         Trial(draw.function, draw.name, 2)
         rows = strict(counted("check", "--json").stdout)["claims"]
-        output = counted("check").stdout
+        output = counted("check", "all").stdout
     finally:
         Trial(draw.function, draw.name, 1)
     assert [row["stale"] for row in rows] == [True] * 2
@@ -134,22 +136,53 @@ def test_check_marks_stale_results(counted: Cli) -> None:
 
 def test_check_is_readable_at_80_columns(counted: Cli) -> None:
     counted("run", "toy2000/figure-1", "--executor", "serial")
-    output = counted("check").stdout
+    output = counted("check", "toy2000/figure-1").stdout
     assert max(map(len, output.splitlines())) <= 80
     assert "toy2000/figure-1 at quick scale" in output
-    assert re.search(r"✓ +positive +[\d.]+ +\[[\d.]+, [\d.]+\] +1 of 1", output)
+    assert re.search(r"✓ +Values are positive\. +[\d.]+ +\[[\d.]+, [\d.]+\] +1 of 1", output)
     assert "✗" not in output  # a further condition has no verdict
     assert "…" not in output
     assert output.splitlines()[-3:] == [
-        "2 claims of the papers': 2 holds, 0 contradicted, 0 undecided",
-        "0 claims of our own: 0 holds, 0 contradicted, 0 undecided",
+        "2 claims of the papers: 2 hold, 0 are contradicted, 0 undecided",
+        "0 claims of ours: 0 hold, 0 are contradicted, 0 undecided",
         "0 amended after results were seen; `skiplab show ID` lists them.",
     ]
     rows = counted("check", "--rows").stdout
     assert max(map(len, rows.splitlines())) <= 80
-    assert "✓ holds  positive  figure 1" in rows
+    assert "✓ holds: Values are positive. (figure 1" in rows
     assert "all [runs]" in rows
     assert "negated" in rows
+
+
+def test_check_alone_says_what_stands_of_every_paper(counted: Cli) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial", "--set", "shift=-1")
+    output = counted("check").stdout
+    assert re.search(r"^toy2000  ✓ 1  ✗ 1  \? 0  ", output, re.MULTILINE)
+    assert re.search(r"^  ✗ figure-1 *$", output, re.MULTILINE)
+    assert "Values are positive" not in output
+    assert output.splitlines()[-1].startswith("`skiplab check PAPER` or `check ID` lists claims")
+
+
+def test_the_whole_scoreboard_fits_a_screen(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    published = Path(skiplab.__file__).parent / "published"  # which the other tests hide
+    monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", published)
+    lines = cli("check").stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert {paper.id for paper in CATALOGUE.papers} >= {line.split()[0] for line in lines if "  ✓ " in line}
+
+
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_names_choose_what_is_told(counted: Cli, command: str) -> None:
+    for study in ("toy2000/figure-1", "toy2000/figure-2"):
+        counted("run", study, "--executor", "serial")
+    told = counted(command, "toy2000/figure-2").stdout
+    assert "toy2000/figure-2" in told
+    assert "toy2000/figure-1" not in told
+    assert counted(command, "toy2000").stdout.count("toy2000/figure-") >= 2
+    wrong = counted(command, "toy2000/figure-22")
+    assert wrong.exit_code == 2
+    assert "there is no study 'toy2000/figure-22'" in wrong.stderr
 
 
 def test_check_all_keeps_runs_apart(counted: Cli) -> None:

@@ -18,6 +18,7 @@ from counted_studies import draw as draw_trial
 from rich.console import Console
 from typer.testing import Result
 
+import skiplab
 from skiplab.benchmarks import products, scaling
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.training import TrainingSize
@@ -39,7 +40,7 @@ def test_show_before_and_after_a_run(counted: Cli) -> None:
     before = counted("show", "toy2000/figure-1")
     assert before.exit_code == 0
     assert "Not run yet: skiplab run toy2000/figure-1" in before.stdout
-    assert "positive (figure 1): Values are positive." in before.stdout
+    assert "• Values are positive. (figure 1)" in before.stdout
     counted("run", "toy2000/figure-1", "--executor", "serial")
     after = counted("show", "toy2000/figure-1").stdout
     assert "Counted trials [figure-1]" in after
@@ -49,6 +50,43 @@ def test_show_before_and_after_a_run(counted: Cli) -> None:
     assert "• The paper does not exist." in after
     (gains,) = [line.split() for line in after.splitlines() if line.strip().startswith("gains")]
     assert gains == ["gains", "0.3,", "1", "0.3,", "1", "0.3,", "1"]
+
+
+def test_show_json_has_its_exact_schema(counted: Cli) -> None:
+    before = json.loads(counted("show", "toy2000/figure-1", "--json").stdout)
+    fields = [
+        "id",
+        "item",
+        "title",
+        "caption",
+        "choices",
+        "errata",
+        "amendments",
+        "claims",
+        "settings",
+        "cost",
+        "run",
+    ]
+    assert list(before) == fields
+    assert before["run"] is None
+    assert before["claims"][0] == {
+        "id": "positive",
+        "text": "Values are positive.",
+        "source": "figure 1",
+        "unit": "",
+    }
+    assert before["settings"]["quick"]["gains"] == [0.3, 1.0]
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    after = json.loads(counted("show", "toy2000/figure-1", "--json").stdout)
+    run = after.pop("run")
+    assert after | {"run": None} == before
+    assert list(run) == ["name", "scale", "published", "deviations", "provenance", "figure", "claims"]
+    assert [claim["verdict"] for claim in run["claims"]] == ["holds", "holds"]
+    assert (run["name"], run["published"], run["deviations"]) == ("quick", False, {})
+
+
+def test_the_version_is_the_package_s(cli: Cli) -> None:
+    assert cli("--version").stdout == f"skiplab {skiplab.__version__}\n"
 
 
 def test_run_names_the_command_that_shows_this_very_run(counted: Cli, tmp_path: Path) -> None:
@@ -298,7 +336,7 @@ def test_fetching_what_needs_no_network_says_so(counted: Cli) -> None:
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_no_number_of_a_verdict_is_ever_cut(width: int) -> None:
     row = Verdict(
-        study="p/i", claim="a-claim-with-a-rather-long-name", scale="paper", text="", unit="correlation",
+        study="p/i", claim="a-claim-with-a-rather-long-name", scale="paper", text="Values are near.", unit="correlation",
         condition="theorem 1, L = 10, a long condition of its own",
         verdict="contradicted", kind="value", statistic=-1.234e-12, low=-1.5e-11, high=8.63e-11, margin=1e8, p=0.0,
         p_adjusted=0.0, level=0.05, paper_value=1.074e9, runs=100,
@@ -307,7 +345,7 @@ def test_no_number_of_a_verdict_is_ever_cut(width: int) -> None:
     console = Console(file=io.StringIO(), width=width)
     console.print(rows_table(judgements([row, other]), width), highlight=False)
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "✗ contradicted  a-claim-with-a-rather-long-name  correlation" in text
+    assert "✗ contradicted: Values are near. (correlation)" in text
     assert "theorem 1, L = 10, a long" in text
     for whole in ("-1.234e-12", "[-1.5e-11, 8.63e-11]", "1.074e+09", "100", "exact"):
         assert whole in text

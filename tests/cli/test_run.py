@@ -23,11 +23,23 @@ def test_run_prints_verdicts_and_where_the_figure_is(counted: Cli, place: Path) 
     result = counted("run", "toy2000/figure-1", "--executor", "serial")
     assert result.exit_code == 0
     assert "1 study at quick scale: at most about 3 s on 2 CPU cores" in result.stderr
-    assert "positive" in result.stdout
+    assert "✓ holds: Values are positive. (figure 1" in result.stdout
     assert "1 further condition, not judged: skiplab show toy2000/figure-1 --run quick\n" in result.stdout
     figure = place / "studies/toy2000/figure-1/quick/figure.png"
     assert f"Figure: {figure}" in result.stdout
     assert figure.exists()
+
+
+def test_a_run_that_time_cut_off_exits_3_and_says_how_to_go_on(
+    counted: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNTED_SECONDS", "5")
+    words = ("toy2000/figure-1", "--executor", "serial", "--time-limit", "0.2s")
+    late = counted("run", *words)
+    assert late.exit_code == 3
+    assert "the same command goes on from there" in late.stdout
+    monkeypatch.setenv("COUNTED_SECONDS", "0")
+    assert counted("run", *words[:3]).exit_code == 0
 
 
 def test_verdicts_do_not_change_the_exit_status(counted: Cli) -> None:
@@ -55,6 +67,7 @@ def test_overrides_show_as_deviations(counted: Cli) -> None:
         (("toy2000/figure-1", "--set", "shift"), "--set shift has no value; write --set KEY=VALUE."),
         (("toy2000/figure-1", "--set", "shft=1"), "toy2000/figure-1 has no setting 'shft';"),
         (("toy2000/figure-1", "--set", "runs=x"), "setting runs takes a whole number, not 'x';"),
+        (("toy2000/figure-1", "--runs", "5", "--set", "runs=6"), "--runs 5 and --set runs=6 name one setting twice;"),
         (("toy2000/figure-1", "--runs", "0"), "runs is 0, but must be at least 1."),
         (("toy2000/figure-1", "--data", "digits"), "toy2000/figure-1 has no setting 'data';"),
         (("toy2000/table-1", "--data", "mnist"), "data set 'mnist' is unknown;"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 import typer.core
 
+import skiplab
 from skiplab.checks import Refused, SkiplabError
 from skiplab.cli import bench, check, data, publish, report, run, show, store
 from skiplab.cli import list as list_command
@@ -62,12 +63,28 @@ def damage_in_a_line() -> Iterator[None]:
 app = typer.Typer(
     name="skiplab",
     cls=Command,
-    help="Why do skip connections make deep networks trainable? Run the papers, read the verdicts.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"skiplab {skiplab.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Why do skip connections make deep networks trainable? Run the papers, read the verdicts."""
+
+
 app.command("list")(list_command.list_studies)
 app.command("run")(run.run)
 app.command("show")(show.show)
@@ -80,5 +97,5 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Run the command line; exit status 0 done, 1 an error, 2 wrong usage, 130 Ctrl-C."""
+    """Run the command line; exit status 0 done, 1 an error, 2 wrong usage, 3 time is up, 130 Ctrl-C."""
     app()

@@ -1,24 +1,29 @@
-"""``skiplab check``: the scoreboard, one verdict per claim."""
+"""``skiplab check``: the scoreboard, a few lines per paper, or one verdict per claim of what is named."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import groupby
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skiplab.cli.options import JsonOption, StoreOption
-from skiplab.cli.verdicts import claims_table, rows_table
+from skiplab.cli.options import JsonOption, NamesArgument, StoreOption
+from skiplab.cli.verdicts import SIGNS, claims_table, rows_table
 from skiplab.reproduction.scoreboard import Entry, counts, scoreboard
 from skiplab.reproduction.store import Store
-from skiplab.reproduction.verdict import VERDICTS
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
 from skiplab.studies import CATALOGUE
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 STALE = ", stale: its trials have a newer version, so run it again"
 
 
 def check(
+    names: NamesArgument = None,
     as_json: JsonOption = False,
     rows: Annotated[
         bool, typer.Option("--rows", help="The conditions behind every verdict, and further ones.")
@@ -28,8 +33,15 @@ def check(
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Print one verdict per claim from the largest results at hand, local before published."""
-    entries = scoreboard(CATALOGUE, Store(store), all_runs=all_runs)
+    """Print what stands of every paper or, of papers and studies named, one verdict per claim.
+
+    The largest results at hand count, local before published.
+    """
+    from rich.console import Console
+
+    asked = {study.id for study in CATALOGUE.select(names or ["all"])}
+    found = scoreboard(CATALOGUE, Store(store), all_runs=all_runs)
+    entries = [entry for entry in found if entry.judged.study in asked]
     totals = counts(entry.judged for entry in entries)
     studies = dict.fromkeys(entry.judged.study for entry in entries)
     amended = sum(len(CATALOGUE[study].amendments) for study in studies)
@@ -39,20 +51,48 @@ def check(
         typer.echo(json.dumps(answer, indent=1, allow_nan=False))
         return
     if not entries:
-        typer.echo("Nothing has been run yet; try `skiplab run tour`.")
+        typer.echo(f"Nothing has been run yet; try `skiplab run {' '.join(names or ['tour'])}`.")
         return
-    _print(entries, rows)
-    for whose, words in (("paper", "the papers'"), ("ours", "our own")):
-        each = totals[whose]
-        summary = ", ".join(f"{each[name]} {name}" for name in VERDICTS)
-        typer.echo(f"{sum(each.values())} claims of {words}: {summary}")
-    typer.echo(f"{amended} amended after results were seen; `skiplab show ID` lists them.")
-
-
-def _print(entries: list[Entry], rows: bool) -> None:
-    from rich.console import Console
-
     console = Console()
+    if names or rows or all_runs:
+        _claims(console, entries, rows)
+    else:
+        _papers(console, entries)
+    for whose, words in (("paper", "of the papers"), ("ours", "of ours")):
+        each = totals[whose]
+        told = f"{each[HOLDS]} hold, {each[CONTRADICTED]} are contradicted, {each[UNDECIDED]} undecided"
+        typer.echo(f"{sum(each.values())} claims {words}: {told}")
+    typer.echo(f"{amended} amended after results were seen; `skiplab show ID` lists them.")
+    if not (names or rows or all_runs):
+        typer.echo("`skiplab check PAPER` or `check ID` lists claims, with --rows their conditions.")
+
+
+def _papers(console: Console, entries: list[Entry]) -> None:
+    """A line of counts per paper, and below it the items with claims that do not hold."""
+    from rich.padding import Padding
+
+    for paper in CATALOGUE.papers:
+        own = [entry.judged for entry in entries if CATALOGUE[entry.judged.study].paper == paper.id]
+        if not own:
+            continue
+        each = counts(own)["paper"]
+        signs = "  ".join(f"{SIGNS[verdict]} {each[verdict]}" for verdict in VERDICTS)
+        console.print(f"[bold]{paper.id}[/]  {signs}  {paper.authors}", highlight=False)
+        for verdict in (CONTRADICTED, UNDECIDED):
+            items = Counter(
+                judged.study.partition("/")[2]
+                for judged in own
+                if judged.verdict == verdict and not judged.ours
+            )
+            if items:
+                words = ", ".join(
+                    item if count == 1 else f"{item} ({count})" for item, count in items.items()
+                )
+                console.print(Padding(f"{SIGNS[verdict]} {words}", (0, 0, 0, 2)), highlight=False)
+
+
+def _claims(console: Console, entries: list[Entry], rows: bool) -> None:
+    """One verdict per claim, study by study."""
     keys = groupby(entries, lambda entry: (entry.judged.study, entry.run, entry.stale))
     for (study, run, stale), group in keys:
         scale, _, deviating = run.partition("+")

@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from skiplab.cli.options import JsonOption, StoreOption, duration
+from skiplab.cli.options import JsonOption, NamesArgument, StoreOption, duration
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.scoreboard import counts
 from skiplab.reproduction.store import Store, StudyRun, best_runs
@@ -14,8 +14,9 @@ from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED
 from skiplab.studies import CATALOGUE
 
 
-def list_studies(as_json: JsonOption = False, store: StoreOption = None) -> None:
-    """List every study: id, what it shows, cost at each scale, claims that hold ✓, fail ✗, are open ?."""
+def list_studies(names: NamesArgument = None, as_json: JsonOption = False, store: StoreOption = None) -> None:
+    """List studies: id, what it shows, cost at each scale, claims that hold ✓, fail ✗, are open ?."""
+    studies = CATALOGUE.select(names or ["all"])
     if as_json:
         rows = [
             {
@@ -26,7 +27,7 @@ def list_studies(as_json: JsonOption = False, store: StoreOption = None) -> None
                 "claims": [claim.id for claim in study.claims],
                 "cost": {"quick": study.cost["quick"], "paper": study.cost["paper"]},
             }
-            for study in CATALOGUE
+            for study in studies
         ]
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -42,9 +43,9 @@ def list_studies(as_json: JsonOption = False, store: StoreOption = None) -> None
     for heading in ("quick", "paper"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdicts", no_wrap=True)
-    elsewhere = sorted({study.paper_device for study in CATALOGUE} - {"cpu"})
+    elsewhere = sorted({study.paper_device for study in studies} - {"cpu"})
     previous = ""
-    for study in CATALOGUE:
+    for study in studies:
         if previous not in ("", study.paper):
             table.add_section()
         previous = study.paper

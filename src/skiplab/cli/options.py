@@ -11,6 +11,14 @@ StoreOption = Annotated[
     Path | None,
     typer.Option("--store", help="Where results are kept; default $SKIPLAB_STORE, else ./skiplab-results."),
 ]
+NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="A paper's id, studies' ids or 'tour'; default: everything.",
+        show_default=False,
+        metavar="[ID]...",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -19,6 +19,8 @@ from skiplab.reproduction.store import Store, best_runs
 from skiplab.reproduction.study import SCALES, Study
 from skiplab.studies import CATALOGUE
 
+UNFINISHED = 3  # the exit status where --time-limit ended a run before its work was done
+
 
 def run(
     studies: Annotated[
@@ -36,7 +38,10 @@ def run(
     executor: Annotated[str, typer.Option(help="serial, processes, dask or dask://HOST:PORT.")] = "",
     store: StoreOption = None,
 ) -> None:
-    """Run studies and judge their claims; what is stored already is not repeated."""
+    """Run studies and judge their claims; what is stored already is not repeated.
+
+    Exit status: 0 done, whatever the verdicts; 3 time was up and the same command goes on; 1 an error; 2 wrong usage.
+    """
     chosen = CATALOGUE.select(studies)
     one_of("scale", scale, SCALES)
     overrides = _overrides(runs, seed, settings or [], data)
@@ -54,7 +59,7 @@ def run(
     if alone and here and scale != "smoke":
         _say_power(here[0], scale, overrides, place)
     left_out: list[str] = []
-    failed = False
+    failed = unfinished = False
     from skiplab.cli.progress import Bars
 
     for study in chosen:
@@ -70,6 +75,7 @@ def run(
             continue
         except Unfinished as reason:
             left_out.append(f"{study.id}: {reason}; the same command goes on from there.")
+            unfinished = True
             continue
         except SkiplabError as error:
             if not many or isinstance(error, Refused):
@@ -84,8 +90,8 @@ def run(
         typer.echo(f"Left out: {line}")
     if many:
         typer.echo(f"Report: {write_report(place, None)}")
-    if failed:
-        raise typer.Exit(1)
+    if failed or unfinished:
+        raise typer.Exit(1 if failed else UNFINISHED)
 
 
 def _overrides(runs: int | None, seed: int | None, pairs: list[str], data: str | None) -> dict[str, Any]:
@@ -95,6 +101,9 @@ def _overrides(runs: int | None, seed: int | None, pairs: list[str], data: str |
         if not equals:
             raise Refused(f"--set {pair} has no value; write --set KEY=VALUE.")
         found[key.strip()] = value.strip()
+    for key, option in {"runs": runs, "seed": seed, "data": data}.items():
+        if option is not None and key in found:
+            raise Refused(f"--{key} {option} and --set {key}={found[key]} name one setting twice; keep one.")
     if data is not None:
         found["data"] = tuple(one_of("data set", name, datasets.NAMES) for name in data.split(","))
     return found | {key: value for key, value in (("runs", runs), ("seed", seed)) if value is not None}

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from skiplab.checks import one_of, require
-from skiplab.cli.options import StoreOption, duration
+from skiplab.cli.options import JsonOption, StoreOption, duration
 from skiplab.cli.verdicts import verdict_table
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.runner import drawn
-from skiplab.reproduction.store import Store, runs_at_hand
+from skiplab.reproduction.scoreboard import Entry
+from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import plain, versions_at_hand
 from skiplab.studies import CATALOGUE
 
 if TYPE_CHECKING:
@@ -28,23 +32,55 @@ def show(
         ),
     ] = None,
     figure: Annotated[bool, typer.Option(help="Draw the figure in the terminal.")] = True,
+    as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """Show a study's figure, claims, settings, what is ours and what the paper gets wrong."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     found = CATALOGUE[study]
-    console = Console()
     runs = [each for each in runs_at_hand(Store(store), found.id) if each.scale != "smoke"]
     if run is not None:
         names = list(dict.fromkeys(each.name for each in runs))
         require(bool(names), f"{found.id} has no run yet; make one with `skiplab run {found.id}`.")
         one_of(f"run of {found.id}", run, names)
         runs = [each for each in runs if each.name == run]
-    if runs:
-        best = drawn(found, runs[0])
+    shown = runs[0] if runs else None
+    if as_json:
+        typer.echo(json.dumps(told(found, shown), indent=1, allow_nan=False))
+    else:
+        _print(found, shown, figure)
+
+
+def told(study: Study, run: StudyRun | None) -> dict[str, Any]:
+    """What other programs read of a study: its words, settings, claims, and the run that judges these, if any."""
+    texts = ("id", "item", "title", "caption", "choices", "errata", "amendments")
+    own = {name: plain(getattr(study, name)) for name in texts}
+    claims = [
+        {name: getattr(claim, name) for name in ("id", "text", "source", "unit")} for claim in study.claims
+    ]
+    settings = {scale: plain(vars(values)) for scale, values in study.settings.items()}
+    judged = None
+    if run is not None:
+        stale = run.stale(versions_at_hand())
+        judged = {
+            "name": run.name,
+            "scale": run.scale,
+            "published": run.published,
+            "deviations": run.deviations,
+            "provenance": run.provenance,
+            "figure": [str(path) for path in run.pictures],
+            "claims": [Entry(each, stale, run.name).to_dict() for each in judgements(run.verdicts)],
+        }
+    return own | {"claims": claims, "settings": settings, "cost": dict(study.cost), "run": judged}
+
+
+def _print(found: Study, run: StudyRun | None, figure: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    if run:
+        best = drawn(found, run)
         if figure and console.is_terminal and best.bitmap:
             draw(console, best.bitmap)
         verdict_table(found, best, all_rows=True)
@@ -54,7 +90,7 @@ def show(
     else:
         console.print(f"[bold]{found.id}[/]  {escape(found.title)}\nNot run yet: skiplab run {found.id}")
         for claim in found.claims:
-            console.print(f"  {claim.id} ({claim.source}): {escape(claim.text)}", highlight=False)
+            console.print(f"  • {escape(claim.text)} ({claim.source})", highlight=False)
     console.print(f"\n{escape(found.caption)}", highlight=False)
     if found.described:
         console.print(f"\n[bold]The paper's own figure[/]\n{escape(found.described)}", highlight=False)

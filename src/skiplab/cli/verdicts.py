@@ -50,25 +50,21 @@ def _show_command(study: Study, run: StudyRun) -> str:
 
 
 def claims_table(judged: Sequence[Judgement]) -> Table:
-    """One line per claim: its verdict, and the numbers of the condition that decides it."""
+    """A sentence per claim with its verdict, and the numbers of the condition that decides it."""
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table.grid(padding=(0, GAP, 0, 0))
-    for name, justify in (
-        ("", "left"),
-        ("claim", "left"),
-        ("ours", "right"),
-        ("interval", "left"),
-        ("", "right"),
-    ):
-        table.add_column(name, justify=justify, no_wrap=name != "claim", overflow="fold")  # type: ignore[arg-type]
+    table = Table.grid(padding=(0, GAP, 0, 0), expand=True)
+    table.add_column()
+    table.add_column(ratio=1, overflow="fold")
+    for justify in ("right", "left", "right"):
+        table.add_column(justify=justify, no_wrap=True)
     for each in judged:
         row = each.deciding
         bearing = sum(other.verdict == each.verdict for other in each.rows)
-        claim = f"{each.claim} (ours)" if each.ours else each.claim
+        whose = " (ours)" if each.ours else ""
         extent = row.meaning.written_interval(interval(row.low, row.high))
-        cells = [claim, number(row.statistic), extent, f"{bearing} of {len(each.rows)}"]
+        cells = [each.text + whose, number(row.statistic), extent, f"{bearing} of {len(each.rows)}"]
         table.add_row(SIGNS[each.verdict], *map(escape, cells))
     return table
 
@@ -123,14 +119,14 @@ def rows_table(judged: Sequence[Judgement], width: int, *, further: bool = False
 
 
 def _heading(judged: Judgement) -> Any:
-    """A claim's verdict, its name, whose it is and in which unit."""
+    """A claim's verdict, the claim itself, whose it is and in which unit."""
     from rich.markup import escape
     from rich.text import Text
 
-    reason = f": {judged.reason}" if judged.reason else ""
+    reason = f", {judged.reason}" if judged.reason else ""
     about = ", ".join(part for part in (judged.source, judged.rows[0].unit) if part)
-    claim = f"[bold]{escape(judged.claim)}[/]  {escape(about)}"
-    return Text.from_markup(f"{SIGNS[judged.verdict]} {judged.verdict}{reason}  {claim}")
+    claim = f"[bold]{escape(judged.text)}[/] [dim]({escape(about)})[/]"
+    return Text.from_markup(f"{SIGNS[judged.verdict]} {judged.verdict}{reason}: {claim}")
 
 
 def _facts(row: Verdict) -> list[str]:
