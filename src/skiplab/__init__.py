@@ -8,7 +8,8 @@ sl.gradient_norms(model, batch, criterion=torch.nn.CrossEntropyLoss())
 
 from typing import Any
 
-__version__ = "0.1.0"
+from skiplab.version import __version__ as __version__
+
 __all__ = [
     "Ensemble",
     "HessianProduct",

@@ -336,7 +336,7 @@ def test_fetching_what_needs_no_network_says_so(counted: Cli) -> None:
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_no_number_of_a_verdict_is_ever_cut(width: int) -> None:
     row = Verdict(
-        study="p/i", claim="a-claim-with-a-rather-long-name", scale="paper", text="Values are near.", unit="correlation",
+        study="p/i", claim="near", scale="paper", text="Values are near.", unit="correlation",
         condition="theorem 1, L = 10, a long condition of its own",
         verdict="contradicted", kind="value", statistic=-1.234e-12, low=-1.5e-11, high=8.63e-11, margin=1e8, p=0.0,
         p_adjusted=0.0, level=0.05, paper_value=1.074e9, runs=100,

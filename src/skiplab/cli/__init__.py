@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-import skiplab
 from skiplab.checks import Refused, SkiplabError
 from skiplab.cli import bench, check, data, publish, report, run, show, store
 from skiplab.cli import list as list_command
 from skiplab.files import DamageFound
+from skiplab.version import __version__
 
 STOPPED = "\nStopped; what had finished is stored, and the same command goes on from it."
 
@@ -72,7 +72,7 @@ app = typer.Typer(
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"skiplab {skiplab.__version__}")
+        typer.echo(f"skiplab {__version__}")
         raise typer.Exit
 
 
