@@ -7,12 +7,13 @@ STORE ?= skiplab-results
 OLDEST ?= 2.9.1
 OLD := .venv-oldest
 
-.PHONY: help setup lab gallery test test-all test-oldest lint clean
+.PHONY: help setup lab gallery test test-all test-oldest docs lint clean
 
 help:
 	@echo "make lab       set up, get CIFAR-10, run the tour (about 5 minutes) and write the report"
 	@echo "make gallery   run every study at quick scale and write the report"
 	@echo "make test      lint, types, import contracts and tests"
+	@echo "make docs      the documentation as a site in docs/_build: instruments, API, examples as they run"
 	@echo "make test-all  the same with the slow suites and coverage, and a few tests with the oldest torch that is supported"
 
 setup: $(STAMP)
@@ -36,18 +37,23 @@ gallery: setup
 	@$(BIN)/skiplab run all --store $(STORE)
 
 lint: setup
-	@$(BIN)/ruff check src tests tools examples
-	@$(BIN)/ruff format --check src tests tools examples
+	@$(BIN)/ruff check src tests tools examples docs
+	@$(BIN)/ruff format --check src tests tools examples docs
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 test: lint
 	@$(BIN)/python -m pytest -n 2
 
-test-all: lint test-oldest
+test-all: lint test-oldest docs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt playwright
 	@$(BIN)/python -m pytest -n 2 --cov -m "" --ignore tests/reproduction/test_executor.py
 	@$(BIN)/python -m pytest -m "" tests/reproduction/test_executor.py  # Dask clusters do not start inside workers
+
+docs: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	@echo "Documentation: $(CURDIR)/docs/_build/index.html"
 
 # Only a CPU build is tried: the others bring gigabytes of CUDA.
 test-oldest: setup
@@ -61,4 +67,4 @@ test-oldest: setup
 	fi
 
 clean:
-	rm -rf .venv $(OLD) build dist
+	rm -rf .venv $(OLD) build dist docs/_build docs/made

@@ -1,0 +1,60 @@
+"""The documentation names every instrument, and its pages are made of what there is."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import skiplab
+
+DOCS = Path(__file__).parents[2] / "docs"
+NOT_INSTRUMENTS = {"run", "results", "Ensemble", "Subject", "HessianProduct"}
+
+
+@pytest.fixture
+def conf() -> ModuleType:
+    """What Sphinx reads."""
+    spec = importlib.util.spec_from_file_location("docs_conf", DOCS / "conf.py")
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_page_of_questions_names_every_instrument() -> None:
+    page = (DOCS / "instruments.md").read_text()
+    missing = [name for name in set(skiplab.__all__) - NOT_INSTRUMENTS if f"sl.{name}(" not in page]
+    assert not missing
+
+
+def test_the_reference_has_every_public_name_once(conf: ModuleType) -> None:
+    page = conf.names_page()
+    for name in skiplab.__all__:
+        assert page.count(f":: skiplab.{name}\n") == 1, name
+
+
+def test_every_example_has_a_page_in_the_contents(conf: ModuleType) -> None:
+    contents = (DOCS / "index.md").read_text()
+    for path in (DOCS.parent / "examples").glob("*.py"):
+        assert f"made/{path.stem}\n" in contents
+        page = conf.example_page(path)
+        code = page.split("```{code-cell} ipython3\n")[1].split("\n```")[0]
+        assert code in path.read_text()
+        assert code.startswith("import")
+
+
+def test_bars_and_stars_in_docstrings_are_no_markup(conf: ModuleType) -> None:
+    lines = ["A share of the largest |λ|, ``a * b``.", "", ">>> f(|x|)", "|x|", "", "* a"]
+    conf.as_markup(None, "function", "f", None, None, lines)
+    assert lines == [
+        "A share of the largest \\|λ\\|, ``a * b``.",
+        "",
+        ">>> f(|x|)",
+        "|x|",
+        "",
+        "\\* a",
+    ]
