@@ -55,7 +55,8 @@ def example_page(path: Path) -> str:
     title = title.rstrip(".") + "?" * bool(more)
     code = source.split('"""', 2)[2].strip()
     kernel = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n"
-    return f"{kernel}\n# {title}\n\n{more}\n\n```{{code-cell}} ipython3\n{code}\n```\n\nThe script: `examples/{path.name}`.\n"
+    cell = f"```{{code-cell}} ipython3\n{code}\n```"
+    return f"{kernel}\n# {title}\n\n{more}\n\n{cell}\n\nThe script: `examples/{path.name}`.\n"
 
 
 def _indented(text: str) -> str:
