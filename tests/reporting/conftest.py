@@ -33,6 +33,7 @@ PAPERS = (
         "Orhan & Pitkow",
         2018,
         "Skips break the symmetry and the dependence of units, so the Hessian is less degenerate.",
+        arxiv="1701.09175v8",
     ),
     Paper(
         "balduzzi2017",

@@ -67,6 +67,22 @@ def test_the_filter_hides_what_does_not_fit(browser: Any, index: Path) -> None:
     page.close()
 
 
+def test_a_filtered_board_can_be_linked_to(browser: Any, index: Path) -> None:
+    page = browser.new_page()
+    page.goto(index.as_uri())
+    page.select_option("select[name=verdict]", "contradicted")
+    address = page.url
+    assert address.endswith("#verdict=contradicted")
+    page.close()
+    other = browser.new_page()
+    other.goto(address)
+    assert other.locator("[data-item]:visible").count() == 2
+    other.click("button[type=reset]")
+    other.wait_for_function("!location.hash.includes('=')")
+    assert other.locator("[data-filter-count]").inner_text() == "8 of 8 items"
+    other.close()
+
+
 def test_the_theme_follows_the_system_and_then_the_reader(browser: Any, index: Path, tmp_path: Path) -> None:
     grounds = {}
     for scheme in ("light", "dark"):

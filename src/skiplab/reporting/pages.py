@@ -67,6 +67,9 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
     stale = is_stale(run)
     found = [each for each in VERDICTS if counted["paper"][each]] or [state]
     claims = " ".join(claim.text for claim in study.claims)
+    conditions = " ".join(dict.fromkeys(row.condition for row in (run.verdicts if run else ())))
+    sets = " ".join(name for each in study.settings.values() for name in getattr(each, "data", ()))
+    judged = sum(counted["paper"].values())
     return {
         "id": study.id,
         "paper": study.paper,
@@ -77,12 +80,13 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
         "sign": SIGNS[state],
         "meaning": STATES[state],
         "counts": counted["paper"],
+        "shares": {each: round(100 * counted["paper"][each] / judged) if judged else 0 for each in VERDICTS},
         "ours": counted["ours"],
         "amended": len(study.amendments),
         "stale": stale,
         "origin": origin(run) if run else "",
         "filter": " ".join([*found, *(["stale"] if stale else [])]),
-        "haystack": f"{study.id} {study.item} {study.title} {claims}".lower(),
+        "haystack": f"{study.id} {study.item} {study.title} {claims} {sets} {conditions}".lower(),
         "command": f"skiplab run {study.id}",
         "cost": words.duration(study.cost["quick"]) if "quick" in study.cost else "",
     }

@@ -29,6 +29,8 @@ from skiplab.reproduction.tables import write_table
 ASSETS = Path(__file__).parent / "assets"
 CSV_ROWS = 20_000  # a longer table is offered as Parquet only
 LARGEST_SVG = 1_500_000  # bytes; phones draw a bitmap of the same figure faster
+BITMAPS = ("figure.webp", "figure.png")
+THUMBNAIL = (560, 280)  # pixels at most, twice what a card shows
 BOARD = (
     "study", "claim", "source", "condition", "headline", "verdict", "stale", "kind", "statistic", "low", "high",
     "unit", "margin", "worth", "paper_value", "p", "p_adjusted", "level", "paired", "runs", "needs", "scale", "text",
@@ -65,8 +67,7 @@ def build(
         _write_board(catalogue, runs, folder / "scoreboard.csv")
         known = {study.id for study in catalogue.studies}
         scoreboard = pages.index(catalogue.papers, catalogue.studies, runs, all_runs)
-        unknown = sorted(set(runs) - known)
-        _render(environment, "index.html", folder / "index.html", root="", **scoreboard, unknown=unknown)
+        thumbnails: dict[str, str] = {}
         for paper in catalogue.papers:
             family = [study for study in catalogue.studies if study.paper == paper.id]
             for place, study in enumerate(family):
@@ -76,6 +77,9 @@ def build(
                 }
                 tell(study.id)
                 _write_study(environment, folder, study, paper, runs.get(study.id), all_runs, neighbours)
+                thumbnails |= _thumbnail(study, folder)
+        extra = {"unknown": sorted(set(runs) - known), "thumbnails": thumbnails}
+        _render(environment, "index.html", folder / "index.html", root="", **scoreboard, **extra)
 
     placing.place(Path(out), write)
     return Path(out) / "index.html"
@@ -148,6 +152,21 @@ def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
             table.to_csv(folder / "table.csv", index=False)
     order = (*map(_shown_as, run.pictures), "table.csv", "table.parquet", "run.json")
     return [name for name in order if (folder / name).exists()]
+
+
+def _thumbnail(study: Study, site: Path) -> dict[str, str]:
+    """Write a small picture of a study's figure beside the large one; return its address, if there is a figure."""
+    from PIL import Image
+
+    folder = site / "studies" / study.id
+    large = next((path for path in map(folder.joinpath, BITMAPS) if path.is_file()), None)
+    if large is None:
+        return {}
+    with Image.open(large) as picture:
+        small = picture.convert("RGB")
+    small.thumbnail(THUMBNAIL)
+    small.save(folder / "thumbnail.webp", quality=80, method=4)
+    return {study.id: f"studies/{study.id}/thumbnail.webp"}
 
 
 def _write_board(catalogue: Catalogue, runs: Mapping[str, StudyRun], path: Path) -> None:

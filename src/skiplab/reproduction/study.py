@@ -123,3 +123,9 @@ class Paper:
     year: int
     explains: str
     carried_by: Sequence[str] = ()
+    arxiv: str = ""  # its number there, with the version where several differ
+
+    @property
+    def link(self) -> str:
+        """Where the paper can be read; empty where nobody said."""
+        return f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else ""

@@ -44,6 +44,19 @@
     const count = document.querySelector("[data-filter-count]");
     const none = document.querySelector("[data-filter-none]");
 
+    // The filter stands in the address, so that a filtered board can be linked to.
+    const NAMES = ["paper", "verdict", "words"];
+    function fromAddress() {
+      const asked = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+      for (const name of NAMES) form.elements[name].value = asked.get(name) || "";
+    }
+    function toAddress() {
+      const asked = new URLSearchParams();
+      for (const name of NAMES) if (form.elements[name].value) asked.set(name, form.elements[name].value);
+      const text = asked.toString();
+      if (text || location.hash.includes("=")) history.replaceState(null, "", text ? "#" + text : "#board");
+    }
+
     function apply() {
       const paper = form.elements.paper.value;
       const verdict = form.elements.verdict.value;
@@ -62,9 +75,12 @@
     }
 
     form.hidden = false;
-    form.addEventListener("input", apply);
+    function changed() { apply(); toAddress(); }
+    form.addEventListener("input", changed);
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => setTimeout(apply));
+    form.addEventListener("reset", () => setTimeout(changed));
+    addEventListener("hashchange", () => { if (location.hash.includes("=")) { fromAddress(); apply(); } });
+    fromAddress();
     apply();
   }
 

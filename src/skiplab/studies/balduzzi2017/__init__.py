@@ -18,6 +18,7 @@ PAPER = Paper(
     title="The Shattered Gradients Problem: If resnets are the answer, then what is the question?",
     authors="David Balduzzi, Marcus Frean, Lennox Leary, JP Lewis, Kurt Wan-Duo Ma, Brian McWilliams",
     year=2017,
+    arxiv="1702.08591",
     explains="Skip connections keep gradients at neighbouring inputs alike, which depth otherwise turns into noise.",
     carried_by=(
         "figure-2 deepest-white",

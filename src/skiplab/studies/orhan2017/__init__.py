@@ -27,6 +27,7 @@ PAPER = Paper(
     title="Skip Connections as Effective Symmetry-Breaking",
     authors="A. Emin Orhan",
     year=2017,
+    arxiv="1701.09175v1",
     explains="Skip connections break the permutation and rescaling symmetries of a network's layers.",
     carried_by=(
         "figure-2 residual-less-than-plain",

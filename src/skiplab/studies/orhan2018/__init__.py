@@ -24,6 +24,7 @@ PAPER = Paper(
     title="Skip Connections Eliminate Singularities",
     authors="A. Emin Orhan and Xaq Pitkow",
     year=2018,
+    arxiv="1701.09175v8",
     explains="Skip connections remove the singularities at which a network's loss becomes degenerate.",
     carried_by=(
         "figure-1 skip-not-flat",

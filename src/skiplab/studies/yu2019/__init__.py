@@ -8,6 +8,7 @@ PAPER = Paper(
     title="Identity Connections in Residual Nets Improve Noise Stability",
     authors="Shuzhi Yu, Carlo Tomasi",
     year=2019,
+    arxiv="1905.10944",
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
     carried_by=("transform same-function", "table-1 residual-lower-loss", "table-1 residual-lower-error"),
 )
