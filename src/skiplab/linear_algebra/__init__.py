@@ -1,4 +1,4 @@
-"""Matrix-free maths on callables: Lanczos, quadrature with guaranteed limits, extremes, moments; knows no network."""
+"""Matrix-free maths on callables: Lanczos, quadrature with limits, extremes, traces, moments; knows no network."""
 
 from skiplab.linear_algebra.deflation import deflated, orthonormal, project_out
 from skiplab.linear_algebra.density import Density, spectral_density
@@ -14,6 +14,7 @@ from skiplab.linear_algebra.memory import MemoryPlan, available_bytes, lanczos_b
 from skiplab.linear_algebra.moments import SpectralMoments, moments_of
 from skiplab.linear_algebra.operators import Product, probes, require_symmetric
 from skiplab.linear_algebra.quadrature import Gauss, gauss, mass_limits
+from skiplab.linear_algebra.traces import Trace, xtrace
 
 __all__ = [
     "Density",
@@ -22,6 +23,7 @@ __all__ = [
     "MemoryPlan",
     "Product",
     "SpectralMoments",
+    "Trace",
     "Tridiagonal",
     "available_bytes",
     "deflated",
@@ -42,4 +44,5 @@ __all__ = [
     "require_room",
     "require_symmetric",
     "spectral_density",
+    "xtrace",
 ]
