@@ -43,8 +43,9 @@ def smoke_run(
     from skiplab.reproduction.runner import Options, run_study
     from skiplab.reproduction.store import Store
 
-    # One store for all, so that trials which several studies name run once.
-    root = tmp_path_factory.getbasetemp() / "smoke"
+    # One store for all studies, which share trials, and for all test processes, whose folders lie side by side.
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "smoke"
 
     def run(study: Study) -> StudyRun:
         if study.id not in _smoke_runs:
