@@ -1,0 +1,12 @@
+"""Littwin & Wolf (2017), The Loss Surface of Residual Networks: Ensembles and the Role of Batch Normalization."""
+
+from skiplab.reproduction.study import Alias, Paper, Study
+
+PAPER = Paper(
+    id="littwin2017",
+    title="The Loss Surface of Residual Networks: Ensembles and the Role of Batch Normalization",
+    authors="Etai Littwin, Lior Wolf",
+    year=2017,
+    explains="A residual network acts as an ensemble of shallower ones, whose paths grow longer as it trains.",
+)
+STUDIES: tuple[Study | Alias, ...] = ()
