@@ -29,7 +29,9 @@ def draw(results: Results) -> Figure:
     _by_length(axes[0, 2], results, shape, ("lowest", "average", "highest"), r"E[$\xi^2$] / lower bound")
     axes[0, 2].axhline(shape[0], color="#888888", linewidth=0.8, linestyle=(0, (3, 2)))
     axes[0, 2].set_yscale("symlog", linthresh=1)
-    axes[0, 2].set_yticks([0, 1, shape[0], 10, 30], ["0", "1", f"$d$ = {shape[0]}", "10", "30"])
+    axes[0, 2].set(ylim=(-0.1, None), yticks=[0, 1, 10, 30], yticklabels=["0", "1", "10", "30"])
+    axes[0, 2].minorticks_off()
+    axes[0, 2].annotate("upper bound", (1, shape[0]), xytext=(0, 2), textcoords="offset points")
     for ax, letter in zip(axes.flat, "abc", strict=True):
         panel_letter(ax, letter)
     return figure
@@ -47,7 +49,7 @@ def _differences(ax: Axes, results: Results) -> None:
     ax.axhline(ROUNDING, color="#888888", linewidth=0.8, linestyle=(0, (3, 2)))
     ax.set_xticks(range(len(CHECKS)), list(CHECKS.values()))
     ax.set(yscale="log", ylim=(FLOOR / 3, 30), ylabel="relative difference")
-    ax.legend(loc="upper left", fontsize=7.2)
+    ax.legend(loc="center left", bbox_to_anchor=(0, 0.66), fontsize=7.2)
 
 
 def _by_length(
@@ -61,8 +63,10 @@ def _by_length(
             [results.sample(unrolled, quantity=each, length=int(r), **own).mean() for r in lengths]
             for each in quantities
         ]
-        ax.plot(lengths, means[len(means) // 2], "o-", color=colour)
+        look = (0, (2, 2)) if placement == FIRST else "-"  # it may lie on another line
+        ax.plot(lengths, means[len(means) // 2], color=colour, linestyle=look, marker="o")
         if len(means) == 3:
             ax.fill_between(lengths, means[0], means[2], color=colour, alpha=0.18, linewidth=0)
     ax.set_xticks(lengths)
-    ax.set(xlabel=f"path length $r$ ({shape_name(*shape)[7:]})", ylabel=label)
+    ax.set(xlabel="path length $r$", ylabel=label)
+    ax.set_title(shape_name(*shape), fontsize=7.5)

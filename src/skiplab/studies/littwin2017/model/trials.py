@@ -36,10 +36,10 @@ class Unrolled:
 def unrolled(settings: Unrolled, bench: Bench) -> pd.DataFrame:
     """Compare each network with its paths; one row per network, quantity and length (0: all lengths together).
 
-    ``output`` eq 9 and ``eq 11``, ``eq 14``, ``eq 15`` are differences relative to the sum of all paths' sizes; ``paths``
-    how many there are more than γ_r; ``configurations`` the largest |count/(ψ_r/Λʳ) − 1|; ``lowest``, ``average`` and
-    ``highest`` E[ξ²] relative to lemma 2's lower bound, and how far it is ``outside`` of both bounds; ``apart`` by how
-    much x̃ of some configuration differs from another's.
+    ``output`` eq 9 and ``eq 11``, ``eq 14``, ``eq 15`` are differences relative to the sum of all paths' sizes;
+    ``paths`` how many there are more than γ_r; ``configurations`` the largest |count/(ψ_r/Λʳ) − 1|; ``lowest``,
+    ``average``, ``highest`` E[ξ²] relative to lemma 2's lower bound, and how far it is ``outside`` of both bounds;
+    ``apart`` by how much x̃ of some configuration differs from another's.
     """
     import pandas as pd
 
