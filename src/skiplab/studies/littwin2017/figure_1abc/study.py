@@ -58,7 +58,13 @@ STUDY = Study(
     settings=scales(
         Settings,
         quick={},
-        smoke={"runs": 4, "depths": (10, 100, 10_000), "listed_depths": (10,), "deepest": 60},
+        smoke={
+            "runs": 4,
+            "depths": (10, 100, 100_000),
+            "deltas": (0.02,),
+            "listed_depths": (10,),
+            "deepest": 60,
+        },
     ),
     stages=(compute,),
     figure=figure,
