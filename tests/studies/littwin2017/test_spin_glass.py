@@ -11,14 +11,9 @@ from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
 from skiplab.studies.littwin2017.spin_glass import STUDY
-from skiplab.studies.littwin2017.spin_glass.study import (
-    CIRCLE,
-    MODELS,
-    Settings,
-    minima,
-    shares_of,
-    theta_of,
-)
+from skiplab.studies.littwin2017.spin_glass.evidence import CIRCLE
+from skiplab.studies.littwin2017.spin_glass.study import Settings
+from skiplab.studies.littwin2017.spin_glass.trials import MODELS, minima, shares_of, theta_of
 from skiplab.theory.spin_glasses.kac_rice import corrections, minima_on_a_circle
 from skiplab.theory.spin_glasses.mixtures import derivatives
 

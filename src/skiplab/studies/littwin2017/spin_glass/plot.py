@@ -11,17 +11,9 @@ from matplotlib.figure import Figure
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction.results import Results
-from skiplab.studies.littwin2017.spin_glass.study import (
-    ENOUGH,
-    MODELS,
-    fits,
-    pooled,
-    rates,
-    shares_of,
-    theta_of,
-)
+from skiplab.studies.littwin2017.spin_glass.evidence import ENOUGH, fits, pooled, rates
+from skiplab.studies.littwin2017.spin_glass.trials import MODELS, derivatives_of, theta_of
 from skiplab.theory.spin_glasses.kac_rice import corrections
-from skiplab.theory.spin_glasses.mixtures import derivatives
 
 COLOURS = dict(zip(MODELS, ("#56B4E9", "#0072B2", "#009E73", "#D55E00"), strict=True))
 
@@ -31,7 +23,7 @@ def draw(results: Results) -> Figure:
     figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.7)
     sizes = np.array(results.settings.sizes, dtype=float)
     for name, colour in COLOURS.items():
-        first, second = map(float, derivatives(shares_of(name)))
+        first, second = derivatives_of(name)
         theta, d = np.mean(fits(results, name), axis=0)
         fine = np.geomspace(8, 1e5, 300)
         found, known = rates(results, name), corrections(first, second, sizes)
