@@ -32,7 +32,8 @@ def _by_beta(ax: Axes, depths: list[int]) -> None:
         most, colour = float(complexity(pure(p))), COLOURS.get(p, "#777777")
         ax.plot(grid(), complexity_at(second / first), color=colour)
         ax.axhline(most, color=colour, linewidth=0.8, linestyle=(0, (3, 2)))
-        ax.annotate(f"$p$ = {p}", (grid()[0], most), xytext=(0, 2), textcoords="offset points", color=colour)
+        look = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right", "color": colour}
+        ax.annotate(f"$p$ = {p}", (grid()[-1], most), **look)
     ax.plot(list(VALUES), [float(complexity(shares_of(100, b))) for b in VALUES], "o", color=COLOURS[100])
     ax.set(xscale="log", xlabel=r"$\beta$", ylim=(0, 1.12 * float(complexity(pure(max(depths))))))
     ax.set_ylabel(r"$\theta$, log of mean number of" + "\ncritical points per spin")
