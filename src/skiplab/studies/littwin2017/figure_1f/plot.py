@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -32,7 +34,12 @@ def _by_beta(ax: Axes, depths: list[int]) -> None:
         most, colour = float(complexity(pure(p))), COLOURS.get(p, "#777777")
         ax.plot(grid(), complexity_at(second / first), color=colour)
         ax.axhline(most, color=colour, linewidth=0.8, linestyle=(0, (3, 2)))
-        look = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right", "color": colour}
+        look: dict[str, Any] = {
+            "xytext": (0, 2),
+            "textcoords": "offset points",
+            "ha": "right",
+            "color": colour,
+        }
         ax.annotate(f"$p$ = {p}", (grid()[-1], most), **look)
     ax.plot(list(VALUES), [float(complexity(shares_of(100, b))) for b in VALUES], "o", color=COLOURS[100])
     ax.set(xscale="log", xlabel=r"$\beta$", ylim=(0, 1.12 * float(complexity(pure(max(depths))))))
