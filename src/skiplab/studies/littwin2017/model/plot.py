@@ -49,7 +49,7 @@ def _differences(ax: Axes, results: Results) -> None:
     ax.axhline(ROUNDING, color="#888888", linewidth=0.8, linestyle=(0, (3, 2)))
     ax.set_xticks(range(len(CHECKS)), list(CHECKS.values()))
     ax.set(yscale="log", ylim=(FLOOR / 3, 30), ylabel="relative difference")
-    ax.legend(loc="center left", bbox_to_anchor=(0, 0.66), fontsize=7.2)
+    ax.legend(loc="center left", bbox_to_anchor=(0, 0.5), fontsize=7.2)
 
 
 def _by_length(
