@@ -89,7 +89,7 @@ def wide(results: Results) -> Iterator[Evidence]:
 
 
 def start(results: Results) -> Iterator[Evidence]:
-    """Whether the peak is at half the depth or beyond where C = 1/√n and Λ = n, so that β = ρ; judged at last."""
+    """Whether the peak is at half the depth or beyond where C = 1/√n and Λ = n (β = ρ); judged in the limit."""
     from skiplab.theory.path_ensembles.multipliers import beta_of, multipliers
 
     for rho, p, judged in _starts(results):

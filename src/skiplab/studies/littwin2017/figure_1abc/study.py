@@ -73,8 +73,8 @@ STUDY = Study(
     claims=(
         Claim(
             "theorem-1",
-            "The largest ε_r is at ⌊pβ/(1 + β)⌋ + 1, less than 1 from pβ/(1 + β) or just 1, so that its share of the "
-            "depth tends to β/(1 + β).",
+            "The largest ε_r is at ⌊pβ/(1 + β)⌋ + 1, at most 1 from pβ/(1 + β), so that its share of the depth tends "
+            "to β/(1 + β).",
             evidence.peak_positions,
             unit="layers",
             source="theorem 1",
