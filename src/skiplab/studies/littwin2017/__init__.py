@@ -1,0 +1,20 @@
+"""Littwin & Wolf (2017), The Loss Surface of Residual Networks: Ensembles and the Role of Batch Normalization."""
+
+from skiplab.reproduction.study import Paper
+from skiplab.studies.littwin2017 import figure_1abc, figure_1f, model, spin_glass, theorems
+
+PAPER = Paper(
+    id="littwin2017",
+    title="The Loss Surface of Residual Networks: Ensembles and the Role of Batch Normalization",
+    authors="Etai Littwin, Lior Wolf",
+    year=2017,
+    explains="A residual network acts as an ensemble of shallower ones, whose paths grow longer as it trains.",
+    carried_by=("figure-1abc theorem-2", "theorems theorem-3-skipped", "figure-1f rises-with-beta"),
+)
+STUDIES = (
+    model.STUDY,
+    figure_1abc.STUDY,
+    figure_1f.STUDY,
+    theorems.STUDY,
+    spin_glass.STUDY,
+)
