@@ -24,12 +24,11 @@ from skiplab.architectures.activations import CReLU
 from skiplab.checks import Refused, listed, near, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import evaluated
-from skiplab.subjects import Subject, operations
+from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, is_lone_sample, samples_in
 from skiplab.subjects.failures import LONE_SAMPLE
+from skiplab.subjects.rectifiers import is_rectifier
 from skiplab.subjects.subject import call_on_input
-
-RECTIFIERS = tuple(kind for each in operations.RECTIFIERS for kind in each.modules)
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def activation_patterns(
     size = samples_in(batch)
     subject = evaluated(subject, batch, statistics)
     parts = dict(subject.module.named_modules())
-    by_input = [name for name in names if isinstance(parts[name], RECTIFIERS)]
+    by_input = [name for name in names if is_rectifier(parts[name])]
     seen: dict[str, Tensor] = {}
     peaks: list[Tensor] = []
 
@@ -178,7 +177,7 @@ def run_lengths(rows: Tensor) -> Tensor:
 def _chosen(module: nn.Module, layers: Sequence[str] | None) -> tuple[str, ...]:
     known = dict(module.named_modules())
     if layers is None:
-        found = tuple(name for name, part in known.items() if isinstance(part, (*RECTIFIERS, CReLU)))
+        found = tuple(name for name, part in known.items() if isinstance(part, CReLU) or is_rectifier(part))
         require(
             len(found) > 0,
             "the network has no rectifier among its modules (a call to F.relu is none); name in layers the modules "

@@ -28,16 +28,15 @@ from skiplab.ensembles import Ensemble
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
-from skiplab.subjects.wiring import (
+from skiplab.subjects.weight_layers import (
     WeightLayer,
-    Wiring,
     inputs_of,
-    signals,
     unit_axis,
+    units_first,
     units_of,
     weight_layers,
-    wiring,
 )
+from skiplab.subjects.wiring import Wiring, signals, wiring
 
 _PAIRS_AT_ONCE = 2**22  # correlations in memory: 32 MiB
 
@@ -312,7 +311,7 @@ def _weights(subject: Subject) -> dict[str, Tensor]:
     """The weights of every weight layer as the network uses them, (E, units, …), parametrised or not."""
 
     def run(model: nn.Module) -> dict[str, Tensor]:
-        return {name: part.weight.detach() for name, part in weight_layers(model).items()}
+        return {name: units_first(part, part.weight.detach()) for name, part in weight_layers(model).items()}
 
     # Borrowed: a parametrisation may write buffers when its weight is read, as the spectral norm does in training.
     with subject.borrowed(), torch.no_grad():
