@@ -137,7 +137,7 @@ def _cases(name: str, epochs: int) -> Iterator[Case]:
         for fraction, truth in _counted(exact.eigenvalues, reading).items():
             for run in range(len(modules)):
                 value, low, high = (
-                    float(getattr(found, fraction + end)[run]) for end in ("", "_low", "_high")
+                    float(getattr(getattr(found, fraction), end)[run]) for end in ("value", "low", "high")
                 )
                 true, resolved = float(truth[run]), bool(found.resolved[run])
                 yield Case((name, epochs, run), label, fraction, true, value, low, high, resolved)

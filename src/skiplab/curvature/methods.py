@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from torch import Tensor
 from skiplab import linear_algebra as la
 from skiplab.curvature.moment_mixture import fit_mixture
 from skiplab.curvature.outliers import Rest
-from skiplab.curvature.probe_noise import quantile, stderr, with_noise
+from skiplab.curvature.probe_noise import with_noise
 from skiplab.curvature.products import HessianProduct
 from skiplab.randomness import torch_generator
 
@@ -42,11 +41,13 @@ class SpectrumSettings:
 
 @dataclass(frozen=True)
 class SpectrumRule:
-    """What a method found for some members: the nodes, and the three fractions' values, errors and limits."""
+    """What a method found for some members: the nodes, and the three fractions' limits and its guesses at them.
+
+    The guesses add up to 1, which the middles of the limits need not; where a rule is resolved they are the values.
+    """
 
     threshold: Tensor
-    values: dict[str, Tensor]
-    errors: dict[str, Tensor]
+    guesses: dict[str, Tensor]
     lows: dict[str, Tensor]
     highs: dict[str, Tensor]
     resolved: Tensor
@@ -64,14 +65,11 @@ def exact(product: HessianProduct, members: slice, settings: SpectrumSettings) -
         "positive": (eigenvalues > t[:, None]).double().mean(-1),
     }
     values["degenerate"] = (1 - values["negative"] - values["positive"]).clamp_min(0)  # not −1e-16
-    zero = {name: torch.zeros_like(t) for name in FRACTIONS}
     weights = torch.full_like(eigenvalues, 1 / product.dimension)
     powers = torch.stack([eigenvalues.pow(j).mean(-1) for j in range(1, 5)], -1)
     true = torch.ones_like(t, dtype=torch.bool)
     nodes = eigenvalues[:, None]
-    return SpectrumRule(
-        t, values, zero, values, values, true, nodes, weights[:, None], powers, product.dimension
-    )
+    return SpectrumRule(t, values, values, values, true, nodes, weights[:, None], powers, product.dimension)
 
 
 def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
@@ -110,7 +108,6 @@ def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings)
     return SpectrumRule(
         t,
         {name: middle.mean(-1) for name, middle in middles.items()},
-        {name: stderr(middle, product.dimension) for name, middle in middles.items()},
         lows,
         highs,
         gaps <= settings.tolerance,
@@ -137,26 +134,16 @@ def by_moments(product: HessianProduct, members: slice, settings: SpectrumSettin
         negative, positive = mixture.below(-point), mixture.above(point)
         return [1 - negative - positive, negative, positive]
 
-    values, errors = [], []
-    for samples, point in zip(every, t.tolist(), strict=True):
-        values.append(fractions(samples.mean(0), point))
-        # Jackknife: the fit is not linear in the moments, so their standard errors do not carry over.
-        left_out = (
-            [(samples.sum(0) - each) / (len(samples) - 1) for each in samples] if len(samples) > 1 else []
-        )
-        fits = torch.tensor([fractions(each, point) for each in left_out], dtype=torch.float64)
-        spread = (len(fits) - 1) / len(fits) * (fits - fits.mean(0)).square().sum(0) if left_out else None
-        errors.append(spread.sqrt().tolist() if spread is not None else [math.nan] * 3)
-    value = torch.tensor(values, dtype=torch.float64, device=t.device).unbind(-1)
-    error = torch.tensor(errors, dtype=torch.float64, device=t.device).unbind(-1)
-    half = [quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
+    fits = [fractions(mean, point) for mean, point in zip(every.mean(1), t.tolist(), strict=True)]
+    guesses = torch.tensor(fits, dtype=torch.float64, device=t.device).unbind(-1)
+    # Four moments fit spectra with all fractions from 0 to 1, and the mixture's is one of them.
+    nothing, all_ = torch.zeros_like(t), torch.ones_like(t)
     nodes, weights = rest.joined(short)
     return SpectrumRule(
         t,
-        dict(zip(FRACTIONS, value, strict=True)),
-        dict(zip(FRACTIONS, error, strict=True)),
-        {name: (v - h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
-        {name: (v + h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
+        dict(zip(FRACTIONS, guesses, strict=True)),
+        dict.fromkeys(FRACTIONS, nothing),
+        dict.fromkeys(FRACTIONS, all_),
         torch.zeros_like(t, dtype=torch.bool),
         nodes,
         weights,

@@ -114,7 +114,9 @@ def _exact(listed: bool) -> Find:
         found = hessian_spectrum(
             ensemble, batch, criterion=F.cross_entropy, method="exact", threshold=THRESHOLD
         )
-        for name in ("degenerate", "negative", "positive", "largest", "smallest"):
+        for name in ("degenerate", "negative", "positive"):
+            yield 0, name, 0, float(getattr(found, name).value[0])
+        for name in ("largest", "smallest"):
             yield 0, name, 0, float(getattr(found, name)[0])
         if listed:
             assert found.eigenvalues is not None
@@ -131,8 +133,10 @@ def _limits(settings: Measured) -> Find:
         common |= {"probes": settings.probes, "steps": settings.steps, "max_steps": most}
         found = hessian_spectrum(ensemble, batch, method="lanczos", **common)
         for fraction in ("degenerate", "negative"):
-            for end in ("", "_low", "_high"):
-                for place, value in enumerate(getattr(found, fraction + end).tolist()):
+            limits = getattr(found, fraction)
+            each = {"": found.guesses[fraction], "_low": limits.low, "_high": limits.high}
+            for end, values in each.items():
+                for place, value in enumerate(values.tolist()):
                     yield place, f"lanczos_{fraction}{end}", 0, value
         for place, value in enumerate(found.resolved.double().tolist()):
             yield place, "lanczos_resolved", 0, value
