@@ -37,6 +37,19 @@ def test_the_medians_interval_holds_it_in_at_least_95_percent(count: int) -> Non
     np.testing.assert_allclose(found.value, np.median(normal(4_000, count), 1))
 
 
+def test_samples_without_a_value_are_left_out_of_the_median() -> None:
+    samples = normal(3, 20)
+    holes = samples.clone()
+    holes[0, ::2] = torch.nan
+    holes[1] = torch.nan
+    found, whole = Estimate.median(holes), Estimate.median(samples)
+    expected = Estimate.median(samples[:1, 1::2])
+    for end in ("value", "low", "high"):
+        assert getattr(found, end)[0] == getattr(expected, end)[0]
+        assert getattr(found, end)[2] == getattr(whole, end)[2]
+    assert str(found[1]) == "unknown"
+
+
 @pytest.mark.parametrize("estimate", [Estimate.mean(normal(2, 1)), Estimate.median(normal(2, 5))])
 def test_too_few_samples_leave_the_question_open(estimate: Estimate) -> None:
     assert not estimate.settled.any()

@@ -47,6 +47,7 @@ class DominantGradientFlow(Result):
     by_position: Tensor
     dead: Tensor
     channels: tuple[int, ...]
+    found: str = ""  # which blocks, where no layers were named
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -119,7 +120,8 @@ def dominant_gradient_flow(
             parts.append(torch.cat(found))
     by_mean, by_median, by_position, dead = torch.cat(parts, 2).unbind(1)
     names = tuple(name for name in seen if name != end)
-    return DominantGradientFlow(names, by_mean, by_median, by_position, dead, tuple(seen.values()))
+    blocks = str(subject.structure) if layers is None else ""
+    return DominantGradientFlow(names, by_mean, by_median, by_position, dead, tuple(seen.values()), blocks)
 
 
 def flow_matrix(

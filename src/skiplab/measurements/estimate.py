@@ -40,29 +40,42 @@ class Estimate:
     @staticmethod
     def mean(samples: Tensor, dim: int = -1) -> Estimate:
         """The mean along an axis with Student's interval, mean ± t·s/√n; of one sample the interval has no ends."""
-        count, value = samples.shape[dim], samples.mean(dim)
+        count = samples.shape[dim]
+        spread = samples.std(dim) if count > 1 else torch.zeros_like(samples.mean(dim))
+        return Estimate.of_stderr(samples.mean(dim), spread / math.sqrt(count), count)
+
+    @staticmethod
+    def of_stderr(value: Tensor, stderr: Tensor, count: int) -> Estimate:
+        """A mean of ``count`` samples with its standard error, which makes Student's interval."""
         if count < 2:
             return Estimate(value, value - torch.inf, value + torch.inf)
         from scipy import stats
 
-        half = float(stats.t.ppf(0.5 + LEVEL / 2, count - 1)) * samples.std(dim) / math.sqrt(count)
+        half = float(stats.t.ppf(0.5 + LEVEL / 2, count - 1)) * stderr
         return Estimate(value, value - half, value + half)
 
     @staticmethod
     def median(samples: Tensor, dim: int = -1) -> Estimate:
         """The median along an axis between two order statistics, which assumes nothing about the samples' law.
 
-        Fewer than 6 samples have no two such order statistics: the interval has no ends.
+        Fewer than 6 samples have no two such order statistics: the interval has no ends. NaN among the samples, which
+        have no value, are left out.
         """
         from scipy import stats
 
-        ordered, count = samples.sort(dim).values, samples.shape[dim]
+        ordered = samples.movedim(dim, -1).sort(-1).values  # NaN come last
+        count = (~ordered.isnan()).sum(-1)
+        cut = stats.binom.ppf((1 - LEVEL) / 2, count.clamp_min(1).cpu().numpy(), 0.5)
+        left_out = torch.as_tensor(cut, device=count.device).long()
+
+        def at(place: Tensor) -> Tensor:
+            return ordered.gather(-1, place.clamp(0, ordered.shape[-1] - 1)[..., None])[..., 0]
+
         # torch's own median of an even number is the lower of the two in the middle.
-        value = ordered.select(dim, (count - 1) // 2).lerp(ordered.select(dim, count // 2), 0.5)
-        left_out = int(stats.binom.ppf((1 - LEVEL) / 2, count, 0.5))
-        if left_out < 1:
-            return Estimate(value, value - torch.inf, value + torch.inf)
-        return Estimate(value, ordered.select(dim, left_out - 1), ordered.select(dim, count - left_out))
+        value = at((count - 1) // 2).lerp(at(count // 2), 0.5).where(count > 0, torch.nan)
+        low, high = at(left_out - 1), at(count - left_out)
+        enough = left_out >= 1
+        return Estimate(value, low.where(enough, value - torch.inf), high.where(enough, value + torch.inf))
 
     @staticmethod
     def between(low: Tensor, high: Tensor, level: float = LEVEL) -> Estimate:
@@ -73,6 +86,7 @@ class Estimate:
     def settled(self) -> Tensor:
         """Where there is a value that its interval, which has two ends, is an error bar of."""
         finite = self.value.isfinite() & self.low.isfinite() & self.high.isfinite()
+        finite |= (self.low == self.high) & (self.value == self.low)  # ∞ where that is exact
         return finite if self.unresolved is None else finite & ~self.unresolved
 
     @property

@@ -28,7 +28,8 @@ class Result(ABC):
 
     title: ClassVar[str]  # of the quantity, as a figure's axis has it
     reference: ClassVar[str]  # where it is defined
-    place: ClassVar[str] = "layer"  # what the estimates' second axis counts
+    member: ClassVar[str] = "network"  # what the estimates' first axis counts, and the second
+    place: ClassVar[str] = "layer"
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -53,8 +54,9 @@ class Result(ABC):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Further lines of the text: what sums the estimates up, or what was left out."""
-        return ()
+        """Further lines of the text: what sums the estimates up, or which blocks were found and what was left out."""
+        found = getattr(self, "found", "")
+        return (f"measured in {found}",) if found else ()
 
     def frame(self) -> pd.DataFrame:
         """A table with one row per layer, of several networks per network and layer: each quantity, its low and high.
@@ -66,7 +68,7 @@ class Result(ABC):
         networks, places = next(iter(self.estimates.values())).value.shape
         columns: dict[str, list[Any]] = {}
         if networks > 1:
-            columns["network"] = [network for network in range(networks) for _ in range(places)]
+            columns[self.member] = [network for network in range(networks) for _ in range(places)]
         if self.places != ("",):
             columns[self.place] = [*self.places] * networks
         for quantity, each in self.estimates.items():
@@ -85,7 +87,7 @@ class Result(ABC):
 
         name, estimate = next(iter(self.estimates.items()))
         if len(estimate.value) > MOST_LINES:
-            estimate = Estimate.mean(estimate.value, 0)[None]
+            estimate = _over_networks(estimate)[None]
         figure, axes = new_figure(width=4.8)
         places = range(1, len(self.places) + 1)
         for network in range(len(estimate.value)):
@@ -110,8 +112,7 @@ class Result(ABC):
         networks = len(next(iter(self.estimates.values())).value)
         lines = [f"{self.title} of {self._counted(networks)}, {self.based_on}"]
         for quantity, estimate in self.estimates.items():
-            # Over networks, whose spread is what a further network would differ by.
-            by_place = estimate[0] if networks == 1 else Estimate.mean(estimate.value, 0)
+            by_place = estimate[0] if networks == 1 else _over_networks(estimate)
             lines.append(f"  {quantity}: {_range(by_place, self.places)}")
         lines += [f"  {remark}" for remark in self.remarks]
         if self.yardstick:
@@ -127,12 +128,18 @@ class Result(ABC):
 
     def _counted(self, networks: int) -> str:
         """How many networks and layers there are; of a single network nothing is said."""
-        counts = {"network": networks, self.place: len(self.places)}
+        counts = {self.member: networks, self.place: len(self.places)}
         if self.places == ("",):
             counts.pop(self.place)
         elif networks == 1:
-            counts.pop("network")
+            counts.pop(self.member)
         return ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
+
+
+def _over_networks(estimate: Estimate) -> Estimate:
+    """The mean over networks, whose spread is what a further one would differ by; the diverged ones are left out."""
+    known = ~estimate.value.isnan().all(1)
+    return Estimate.mean(estimate.value[known], 0) if bool(known.any()) else estimate[0]
 
 
 def _range(by_place: Estimate, places: tuple[str, ...]) -> str:

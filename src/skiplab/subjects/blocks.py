@@ -8,6 +8,7 @@ repeats, one matrix is enough, and a network in which nothing repeats has its we
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import nn
@@ -35,9 +36,9 @@ class Blocks:
     def __str__(self) -> str:
         word = "layer" if self.how == "layers" else "block"
         parts = [f"{len(self.names)} {word}{'s' * (len(self.names) != 1)} ({', '.join(self.kinds)}): "]
-        parts[0] += _shown(self.names)
+        parts[0] += shown(self.names)
         around = {"stem": self.stem, "between": self.between, "head": self.head}
-        parts += [f"{place}: {_shown(names)}" for place, names in around.items() if names]
+        parts += [f"{place}: {shown(names)}" for place, names in around.items() if names]
         return "; ".join(parts)
 
 
@@ -101,7 +102,8 @@ def _surrounded(module: nn.Module, names: tuple[str, ...], how: str) -> Blocks:
     )
 
 
-def _shown(names: tuple[str, ...]) -> str:
+def shown(names: Sequence[str]) -> str:
+    """A few names, or the first and the last of many."""
     if len(names) <= NAMES_SHOWN:
         return ", ".join(names)
     return f"{names[0]}, {names[1]} … {names[-1]}"
