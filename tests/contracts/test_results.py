@@ -85,7 +85,7 @@ def test_results_read_in_a_few_lines_and_are_tables_and_figures(
     assert found.title in html
     figure = found.plot()
     assert isinstance(figure, Figure)
-    assert figure.axes[0].get_ylabel().startswith(found.title)
+    assert found.title in (figure.get_suptitle(), figure.axes[0].get_title("left"))
     pyplot.close(figure)
 
 

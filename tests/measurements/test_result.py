@@ -163,6 +163,6 @@ def test_the_figure_draws_networks_or_the_mean_of_many(networks: int, lines: int
     axes = Lengths(("a", "b", "c"), normal(networks, 3)).plot().axes[0]
     assert len(axes.lines) == lines
     assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
-    assert axes.get_ylabel() == "Length, exact"
+    assert (axes.get_title("left"), axes.get_ylabel()) == ("Length", "exact")
     many = Lengths(tuple(map(str, range(40))), normal(1, 40)).plot().axes[0]
     assert len(many.get_xticks()) < 10

@@ -57,7 +57,7 @@ class DominantGradientFlow(Result):
             "share by median ratio": self.by_median,
             "share of positions": self.by_position,
         }
-        return {words: Estimate.mean(values, 1) for words, values in every.items()}
+        return {words: Estimate.mean(values, 1).within(0, 1) for words, values in every.items()}
 
     @property
     def based_on(self) -> str:

@@ -82,6 +82,13 @@ class Estimate:
         """What is known to lie between limits and no more: the value is their middle, and unresolved."""
         return Estimate((low + high) / 2, low, high, level, torch.ones_like(low, dtype=torch.bool))
 
+    def within(self, least: float, most: float = torch.inf) -> Estimate:
+        """The estimate with its interval cut where the quantity ends: a share lies between 0 and 1."""
+        low, high = (end.clamp(least, most) for end in (self.low, self.high))
+        # A value may lie beyond by rounding.
+        low, high = torch.minimum(low, self.value), torch.maximum(high, self.value)
+        return Estimate(self.value, low, high, self.level, self.unresolved)
+
     @property
     def settled(self) -> Tensor:
         """Where there is a value that its interval, which has two ends, is an error bar of."""

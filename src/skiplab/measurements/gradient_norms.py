@@ -44,7 +44,7 @@ class GradientNorms(Result):
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """The mean norm over samples."""
-        return {"norm": Estimate.of_stderr(self.mean, self.stderr, self.samples)}
+        return {"norm": Estimate.of_stderr(self.mean, self.stderr, self.samples).within(0)}
 
     @property
     def based_on(self) -> str:

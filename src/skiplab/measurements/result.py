@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -82,7 +83,12 @@ class Result(ABC):
         return pd.DataFrame(columns)
 
     def plot(self) -> Any:
-        """Draw the first quantity by layer: each network with its interval or, of many, their mean with its own."""
+        """Draw the first quantity by layer, or every quantity of a result without layers, with their intervals.
+
+        Each network has a line of its own; of many it is their mean, with the interval of that.
+        """
+        if self.places == ("",):
+            return self._plot_by_network()
         from skiplab.figures.style import new_figure
 
         name, estimate = next(iter(self.estimates.items()))
@@ -91,21 +97,32 @@ class Result(ABC):
         figure, axes = new_figure(width=4.8)
         places = range(1, len(self.places) + 1)
         for network in range(len(estimate.value)):
-            each = estimate[network]
-            # Without a marker where the question is open: there the interval is the answer.
-            points = torch.where(each.settled, each.value, torch.nan)
-            value, low, high = (
-                part.detach().double().cpu().numpy() for part in (points, each.low, each.high)
-            )
+            value, low, high = _drawn(estimate[network])
             (line,) = axes[0, 0].plot(places, value, marker="o")
-            if len(places) > 1:
-                axes[0, 0].fill_between(places, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
+            axes[0, 0].fill_between(places, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
             axes[0, 0].vlines(places, low, high, color=line.get_color(), linewidth=1.2)
         few = len(self.places) <= 12
         axes[0, 0].set_xticks(places if few else places[:: len(self.places) // 6])
         if few:
             axes[0, 0].set_xticklabels(self.places, rotation=35, ha="right")
-        axes[0, 0].set(xlabel=self.place if self.places != ("",) else "", ylabel=f"{self.title}, {name}")
+        order = self.place if few else f"{self.place}, in order"
+        axes[0, 0].set(title=self.title, xlabel=order, ylabel=name)
+        return figure
+
+    def _plot_by_network(self) -> Any:
+        """Every quantity in a panel of its own, with the networks side by side."""
+        from skiplab.figures.style import new_figure
+
+        figure, axes = new_figure(len(self.estimates), width=2.4 * len(self.estimates))
+        for panel, (name, estimate) in zip(axes[0], self.estimates.items(), strict=True):
+            value, low, high = _drawn(estimate[:, 0])
+            places = range(1, len(value) + 1)
+            panel.plot(places, value, "o")
+            panel.vlines(places, low, high, linewidth=1.2)
+            panel.set(xlim=(0.5, len(value) + 0.5), xlabel=self.member)
+            panel.set_xticks(places if len(value) <= 12 else places[:: len(value) // 6])
+            panel.set_title(fill(name, 26), fontsize="small")
+        figure.suptitle(self.title)
         return figure
 
     def __repr__(self) -> str:
@@ -134,6 +151,13 @@ class Result(ABC):
         elif networks == 1:
             counts.pop(self.member)
         return ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
+
+
+def _drawn(estimate: Estimate) -> list[Any]:
+    """Value, low and high as arrays; no value where the question is open, since there the interval is the answer."""
+    known = estimate.settled & estimate.value.isfinite()
+    points = torch.where(known, estimate.value, torch.nan)
+    return [part.detach().double().cpu().numpy() for part in (points, estimate.low, estimate.high)]
 
 
 def _over_networks(estimate: Estimate) -> Estimate:

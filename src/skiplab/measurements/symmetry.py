@@ -81,7 +81,7 @@ class Symmetry(Result):
         return {
             words: Estimate.exact(values.mean(1, keepdim=True))
             if self.exhaustive
-            else Estimate.mean(values)[:, None]
+            else Estimate.mean(values).within(0)[:, None]
             for words, values in every.items()
         }
 
