@@ -11,7 +11,10 @@ from typing import Any
 __version__ = "0.1.0"
 __all__ = [
     "Ensemble",
+    "Exact",
     "HessianProduct",
+    "Lanczos",
+    "Moments",
     "Subject",
     "activation_patterns",
     "autocorrelation",

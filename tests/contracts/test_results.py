@@ -34,7 +34,8 @@ RESULTS: dict[str, Measure] = {
     "singularities": lambda net, batch: sl.singularities(net, batch),
     "weight_noise": lambda net, batch: sl.weight_noise(net, batch),
 }
-NO_RESULT = {"Ensemble", "HessianProduct", "Subject", "hessian_product", "looks_linear", "results", "run"}
+NO_RESULT = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject"}
+NO_RESULT |= {"hessian_product", "looks_linear", "results", "run"}
 
 
 def network(depth: int = 2) -> nn.Module:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from skiplab.architectures.fully_connected import ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.checks import Refused
 from skiplab.curvature.methods import FRACTIONS
+from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.hessian_spectrum import HessianSpectrum, hessian_spectrum
 from skiplab.randomness import torch_generator
@@ -86,8 +88,8 @@ def test_fractions_of_a_known_spectrum() -> None:
 def test_a_loss_times_a_constant_moves_eigenvalues_but_no_relative_fraction(scale: float) -> None:
     eigenvalues = torch.cat([torch.linspace(-1, 5, 40), torch.zeros(20)]).double()
     model, loss = quadratic(eigenvalues)
-    options = {"threshold": 1e-2, "relative": True, "max_steps": 60}
-    for method in ("exact", "lanczos"):
+    options = {"threshold": 1e-2, "relative": True}
+    for method in (Exact(), Lanczos(max_steps=60)):
         found = hessian_spectrum(
             model, torch.zeros(1), loss_fn=lambda m, b: scale * loss(m, b), method=method, **options
         )
@@ -100,7 +102,7 @@ def test_finished_lanczos_is_exact_for_each_probe(trained: tuple[Ensemble, Batch
     ensemble, batch = trained
     exact = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact")
     full = hessian_spectrum(
-        ensemble, batch, criterion=CRITERION, method="lanczos", probes=15, max_steps=exact.dimension
+        ensemble, batch, criterion=CRITERION, method=Lanczos(probes=15, max_steps=exact.dimension)
     )
     assert bool(full.resolved.all())
     for name in FRACTIONS:
@@ -120,19 +122,19 @@ def test_short_lanczos_says_that_it_is_unresolved_and_its_limits_hold(
     widths = []
     for steps in (5, 20, 60):
         short = hessian_spectrum(
-            ensemble, batch, criterion=CRITERION, method="lanczos", steps=steps, max_steps=steps
+            ensemble, batch, criterion=CRITERION, method=Lanczos(steps=steps, max_steps=steps)
         )
         assert short.steps == steps
         assert bool(holds(short, exact).all())
         widths.append(float((short.negative.high - short.negative.low).mean()))
     assert widths == sorted(widths, reverse=True)
-    first = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczos", steps=5, max_steps=5)
+    first = hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(steps=5, max_steps=5))
     assert not bool(first.resolved.any())
 
 
 def test_what_is_unresolved_is_an_interval_and_no_point(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
-    short = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczos", steps=20, max_steps=20)
+    short = hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(steps=20, max_steps=20))
     assert not bool(short.resolved.any())
     for name in FRACTIONS:
         each = getattr(short, name)
@@ -155,7 +157,7 @@ def test_moments_promise_nothing(trained: tuple[Ensemble, Batch]) -> None:
 
 def test_the_text_gives_the_interval_first_and_the_guess_as_a_guess() -> None:
     model, loss = quadratic(torch.cat([torch.linspace(-1, 5, 200), torch.zeros(100)]).double())
-    short = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method="lanczos", steps=10, max_steps=10)
+    short = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(steps=10, max_steps=10))
     lines = repr(short).splitlines()
     assert lines[0] == "Hessian spectrum of 1 network, 300 parameters, 1 samples, lanczos, 10 steps"
     assert lines[1] == f"  degenerate: {short.degenerate[0]}"
@@ -182,8 +184,8 @@ def test_the_table_has_a_row_for_the_whole_and_for_each_layers_block() -> None:
 
 def test_fractions_are_numbers_that_add_up_to_one(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
-    for method in ("exact", "lanczos", "moments"):
-        found = hessian_spectrum(ensemble, batch, criterion=CRITERION, method=method, max_steps=40)
+    for method in (Exact(), Lanczos(max_steps=40), Moments()):
+        found = hessian_spectrum(ensemble, batch, criterion=CRITERION, method=method)
         total = torch.stack([found.guesses[name] for name in FRACTIONS]).sum(0)
         torch.testing.assert_close(total, torch.ones_like(total))
         for name in FRACTIONS:
@@ -193,20 +195,18 @@ def test_fractions_are_numbers_that_add_up_to_one(trained: tuple[Ensemble, Batch
                     method,
                     name,
                 )
-        assert found.method == method
+        assert found.method == method.name
         assert found.samples == 100
 
 
 def test_a_member_is_measured_as_if_it_were_alone(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
-    together = hessian_spectrum(
-        ensemble, batch, criterion=CRITERION, method="lanczos", max_steps=40, steps=40
-    )
+    together = hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(max_steps=40, steps=40))
     alone = hessian_spectrum(ensemble.member(0), batch, criterion=CRITERION, method="exact")
     assert bool(holds(together, alone)[:, 0].all())
     # In groups of one member and few probes, the answer is the same to rounding.
     split = hessian_spectrum(
-        ensemble, batch, criterion=CRITERION, method="lanczos", max_steps=40, steps=40, memory=200_000
+        ensemble, batch, criterion=CRITERION, method=Lanczos(max_steps=40, steps=40, memory=200_000)
     )
     torch.testing.assert_close(split.negative.value, together.negative.value, atol=1e-9, rtol=0)
     torch.testing.assert_close(split.largest, together.largest)
@@ -215,7 +215,7 @@ def test_a_member_is_measured_as_if_it_were_alone(trained: tuple[Ensemble, Batch
 def test_memory_is_said_beforehand(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
     heard: list[str] = []
-    hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczos", max_steps=20, tell=heard.append)
+    hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(max_steps=20), tell=heard.append)
     assert len(heard) == 1
     assert "Lanczos takes" in heard[0]
     assert "20 steps" in heard[0]
@@ -243,7 +243,7 @@ def test_blocks_are_the_spectra_of_the_layers_own_parameters(trained: tuple[Ense
 
 def test_the_density_integrates_to_one(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
-    found = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczos", max_steps=40)
+    found = hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(max_steps=40))
     area = torch.trapezoid(found.density.density, found.density.grid)
     torch.testing.assert_close(area, torch.ones_like(area), atol=2e-3, rtol=0)
 
@@ -254,15 +254,15 @@ def with_outliers() -> tuple[Tensor, nn.Module, Callable[[Any, Tensor], Tensor]]
     return eigenvalues, *quadratic(eigenvalues)
 
 
-@pytest.mark.parametrize("method", ["lanczos", "moments"])
-def test_deflation_takes_the_noise_of_outliers_out_of_the_moments(method: str) -> None:
+@pytest.mark.parametrize("method", [Lanczos(max_steps=20), Moments()], ids=["lanczos", "moments"])
+def test_deflation_takes_the_noise_of_outliers_out_of_the_moments(method: Lanczos | Moments) -> None:
     eigenvalues, model, loss = with_outliers()
     true = eigenvalues.square().mean()
     misses = []
     for deflate in (0, 5):
         found = [
             hessian_spectrum(
-                model, torch.zeros(1), loss_fn=loss, method=method, max_steps=20, deflate=deflate, seed=seed
+                model, torch.zeros(1), loss_fn=loss, method=replace(method, deflate=deflate, seed=seed)
             )
             for seed in range(4)
         ]
@@ -280,7 +280,7 @@ def test_deflated_lanczos_run_to_its_end_is_exact_for_each_probe(trained: tuple[
     exact = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact")
     for steps in (15, exact.dimension):
         found = hessian_spectrum(
-            ensemble, batch, criterion=CRITERION, method="lanczos", max_steps=steps, deflate=7, probes=5
+            ensemble, batch, criterion=CRITERION, method=Lanczos(max_steps=steps, deflate=7, probes=5)
         )
         assert bool(holds(found, exact).all())
     assert bool(found.resolved.all())
@@ -293,8 +293,8 @@ def test_deflated_lanczos_run_to_its_end_is_exact_for_each_probe(trained: tuple[
 
 def test_a_relative_threshold_counts_the_outliers_too() -> None:
     _, model, loss = with_outliers()
-    options: dict[str, Any] = {"loss_fn": loss, "method": "lanczos", "threshold": 0.3, "relative": True}
-    found = hessian_spectrum(model, torch.zeros(1), deflate=3, max_steps=60, **options)
+    options: dict[str, Any] = {"loss_fn": loss, "threshold": 0.3, "relative": True}
+    found = hessian_spectrum(model, torch.zeros(1), method=Lanczos(deflate=3, max_steps=60), **options)
     assert float(found.threshold) == pytest.approx(6.0)
     assert float(found.positive.value) == pytest.approx(3 / 200, abs=1e-4)
     assert float(found.negative.value) == pytest.approx(0, abs=1e-4)
@@ -306,16 +306,20 @@ def test_wrong_arguments_are_refused(trained: tuple[Ensemble, Batch]) -> None:
         hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczoss")
     with pytest.raises(Refused, match=r"threshold is 0; give a positive number"):
         hessian_spectrum(ensemble, batch, criterion=CRITERION, threshold=0)
-    with pytest.raises(Refused, match=r"deflate is 3, but method 'exact' probes nothing"):
-        hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact", deflate=3)
+    with pytest.raises(Refused, match=r"method is the class Lanczos; pass an instance of it, with brackets"):
+        hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos)
+    with pytest.raises(
+        Refused, match=r"method is 7, but must be Exact\(\), Lanczos\(…\), Moments\(…\) or one"
+    ):
+        hessian_spectrum(ensemble, batch, criterion=CRITERION, method=7)
     with pytest.raises(Refused, match=r"deflate is -1, but must be at least 0"):
-        hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczos", deflate=-1)
+        hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(deflate=-1))
     with pytest.raises(Refused, match=r"deflate is 9999, but the network has 134 parameters; take out fewer"):
-        hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczos", deflate=9999)
+        hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(deflate=9999))
     with pytest.raises(Refused, match=r"there was no batch"):
         hessian_spectrum(ensemble, [], criterion=CRITERION)
     with pytest.raises(Refused, match=r"tolerance is nan, but must be at least 0"):
-        hessian_spectrum(ensemble, batch, criterion=CRITERION, tolerance=float("nan"))
+        Lanczos(tolerance=float("nan"))
 
 
 @pytest.mark.parametrize(("eigenvalues", "relative"), [([0.0] * 8, True), ([1e-3] * 4 + [1.0] * 4, False)])
@@ -324,9 +328,7 @@ def test_probes_that_are_over_end_the_run_though_their_limits_stay_apart(
 ) -> None:
     """Eigenvalues at ±t itself belong to neither side, and no further step can tell."""
     model, loss = quadratic(torch.tensor(eigenvalues, dtype=torch.float64))
-    found = hessian_spectrum(
-        model, torch.zeros(1), loss_fn=loss, method="lanczos", steps=1, relative=relative
-    )
+    found = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(steps=1), relative=relative)
     assert found.steps <= 3
     assert not bool(found.resolved)
     assert float(found.degenerate.low) <= 0.5 <= float(found.degenerate.high)
@@ -335,13 +337,15 @@ def test_probes_that_are_over_end_the_run_though_their_limits_stay_apart(
 def test_probes_in_parts_may_take_different_numbers_of_steps() -> None:
     eigenvalues = torch.linspace(-1, 3, 300, dtype=torch.float64).pow(3)
     model, loss = quadratic(eigenvalues)
-    settings: dict[str, Any] = {"loss_fn": loss, "method": "lanczos", "threshold": 0.5, "steps": 10}
+    settings: dict[str, Any] = {"loss_fn": loss, "threshold": 0.5}
     room = 300 * 8 * (300 + 6)  # one probe at a time
     exact = (eigenvalues.abs() < 0.5).double().mean()
     taken = set()
     for seed in range(5):
-        alone = hessian_spectrum(model, torch.zeros(1), **settings, tolerance=0.05, memory=room, seed=seed)
-        together = hessian_spectrum(model, torch.zeros(1), **settings, tolerance=0.05, seed=seed)
+        all_at_once = Lanczos(steps=10, tolerance=0.05, seed=seed)
+        one_by_one = replace(all_at_once, memory=room)
+        alone = hessian_spectrum(model, torch.zeros(1), method=one_by_one, **settings)
+        together = hessian_spectrum(model, torch.zeros(1), method=all_at_once, **settings)
         assert float(alone.degenerate.low) <= exact <= float(alone.degenerate.high)
         assert alone.nodes.shape == (1, 10, alone.steps)
         torch.testing.assert_close(alone.weights.sum(-1), torch.ones(1, 10, dtype=torch.float64))
@@ -359,11 +363,11 @@ def test_a_fraction_of_none_is_not_below_zero() -> None:
 
 def test_moments_need_no_room_for_the_steps_of_lanczos() -> None:
     model, loss = quadratic(torch.linspace(-1, 3, 300, dtype=torch.float64))
-    settings: dict[str, Any] = {"loss_fn": loss, "memory": 300 * 8 * 40}
-    found = hessian_spectrum(model, torch.zeros(1), method="moments", **settings)
+    room = 300 * 8 * 40
+    found = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Moments(memory=room))
     assert found.moments[0, 0].item() == pytest.approx(1, abs=0.2)
     with pytest.raises(Refused, match="take at most 34 steps"):
-        hessian_spectrum(model, torch.zeros(1), method="lanczos", **settings)
+        hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(memory=room))
 
 
 class Lopsided(torch.autograd.Function):

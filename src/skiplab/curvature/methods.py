@@ -16,6 +16,7 @@ from skiplab.curvature.moment_mixture import fit_mixture
 from skiplab.curvature.outliers import Rest
 from skiplab.curvature.probe_noise import with_noise
 from skiplab.curvature.products import HessianProduct
+from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod
 from skiplab.randomness import torch_generator
 
 FRACTIONS = ("degenerate", "negative", "positive")
@@ -27,15 +28,10 @@ ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-10}
 
 @dataclass(frozen=True)
 class SpectrumSettings:
+    """What is asked of a spectrum, whatever the method: what counts as zero, and who is told how far it is."""
+
     threshold: float
     relative: bool
-    probes: int
-    steps: int
-    max_steps: int
-    tolerance: float
-    deflate: int
-    seed: int
-    memory: int | None
     tell: Callable[[str], None]
 
 
@@ -57,7 +53,19 @@ class SpectrumRule:
     steps: int
 
 
-def exact(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
+def found_by(
+    method: SpectrumMethod, product: HessianProduct, members: slice, settings: SpectrumSettings
+) -> SpectrumRule:
+    """What a method finds for the members of a product, which have these places in their ensemble."""
+    if isinstance(method, Exact):
+        return exact(product, settings)
+    if isinstance(method, Lanczos):
+        return lanczos(product, members, method, settings)
+    return by_moments(product, members, method, settings)
+
+
+def exact(product: HessianProduct, settings: SpectrumSettings) -> SpectrumRule:
+    """All eigenvalues of the matrix itself."""
     eigenvalues = la.matrix_eigenvalues(product.matrix())
     t = _threshold(eigenvalues.abs().amax(-1), settings)
     values = {
@@ -72,17 +80,22 @@ def exact(product: HessianProduct, members: slice, settings: SpectrumSettings) -
     return SpectrumRule(t, values, values, values, true, nodes, weights[:, None], powers, product.dimension)
 
 
-def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
+def lanczos(
+    product: HessianProduct, members: slice, method: Lanczos, settings: SpectrumSettings
+) -> SpectrumRule:
+    """Quadrature with limits, of as many steps as it takes."""
     _require_symmetric(product, settings)
-    most = min(settings.max_steps, product.dimension - settings.deflate)
-    rest = _without_outliers(product, members, settings)
+    most = min(method.max_steps, product.dimension - method.deflate)
+    rest = _without_outliers(product, members, method)
     planned = la.plan(
-        product.size, settings.probes, product.dimension, most, budget=settings.memory, device=product.device
+        product.size, method.probes, product.dimension, most, budget=method.memory, device=product.device
     )
     parts = []
     for _, columns in planned.slices():
-        state = la.lanczos(rest.product, rest.start[:, columns], min(settings.steps, most), keep_basis=True)
-        while state.steps < most and not bool((_is_tight(state, rest, settings) | _is_over(state)).all()):
+        state = la.lanczos(rest.product, rest.start[:, columns], min(method.steps, most), keep_basis=True)
+        while state.steps < most and not bool(
+            (_is_tight(state, rest, method.tolerance, settings) | _is_over(state)).all()
+        ):
             settings.tell(f"{state.steps} of at most {most} Lanczos steps so far")
             state = la.extend(state, rest.product, min(state.steps, most - state.steps))
         parts.append(state.without_basis())
@@ -110,7 +123,7 @@ def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings)
         {name: middle.mean(-1) for name, middle in middles.items()},
         lows,
         highs,
-        gaps <= settings.tolerance,
+        gaps <= method.tolerance,
         nodes,
         weights,
         powers,
@@ -118,12 +131,15 @@ def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings)
     )
 
 
-def by_moments(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
+def by_moments(
+    product: HessianProduct, members: slice, method: Moments, settings: SpectrumSettings
+) -> SpectrumRule:
+    """The mixture with the same four moments."""
     _require_symmetric(product, settings)
-    rest = _without_outliers(product, members, settings)
+    rest = _without_outliers(product, members, method)
     found = la.moments_of(rest.product, rest.start).samples
     # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
-    steps = min(SHORT_STEPS, product.dimension - settings.deflate)
+    steps = min(SHORT_STEPS, product.dimension - method.deflate)
     short = la.gauss(la.lanczos(rest.product, rest.start[:, :1], steps))
     t = _threshold(rest.largest(short), settings)
     sums = torch.stack([rest.values.pow(j).sum(-1) for j in range(1, 5)], -1) / product.dimension
@@ -155,10 +171,10 @@ def by_moments(product: HessianProduct, members: slice, settings: SpectrumSettin
 # What they share -----------------------------------------------------------------------------------------
 
 
-def _start(product: HessianProduct, members: slice, settings: SpectrumSettings) -> Tensor:
+def _start(product: HessianProduct, members: slice, method: Lanczos | Moments) -> Tensor:
     """Probes of each member from its own place in the ensemble, so that grouping changes nothing."""
     each = [
-        la.probes((), settings.probes, product.dimension, torch_generator(settings.seed, "probes", member))
+        la.probes((), method.probes, product.dimension, torch_generator(method.seed, "probes", member))
         for member in range(members.start, members.stop)
     ]
     return torch.stack(each).to(product.device, product.dtype)
@@ -186,11 +202,11 @@ def _all_probes(rules: list[la.Gauss]) -> la.Gauss:
     )
 
 
-def _is_tight(state: la.Tridiagonal, rest: Rest, settings: SpectrumSettings) -> Tensor:
+def _is_tight(state: la.Tridiagonal, rest: Rest, tolerance: float, settings: SpectrumSettings) -> Tensor:
     """Whether the limits at ±t are closer than the tolerance, for each member."""
     t = _threshold(rest.largest(la.gauss(state)), settings)
     gaps = [(high - low).mean(-1) for low, high in rest.limits(state, t)]
-    return torch.maximum(*gaps) <= settings.tolerance
+    return torch.maximum(*gaps) <= tolerance
 
 
 def _is_over(state: la.Tridiagonal) -> Tensor:
@@ -212,9 +228,9 @@ def _require_symmetric(product: HessianProduct, settings: SpectrumSettings) -> N
         )
 
 
-def _without_outliers(product: HessianProduct, members: slice, settings: SpectrumSettings) -> Rest:
-    start = _start(product, members, settings)
-    if not settings.deflate:
+def _without_outliers(product: HessianProduct, members: slice, method: Lanczos | Moments) -> Rest:
+    start = _start(product, members, method)
+    if not method.deflate:
         return Rest.all_of(product, start, ROUNDING[product.dtype])
-    draw = torch_generator(settings.seed, "outliers", members.start)
-    return Rest.without_outliers(product, start, ROUNDING[product.dtype], settings.deflate, draw)
+    draw = torch_generator(method.seed, "outliers", members.start)
+    return Rest.without_outliers(product, start, ROUNDING[product.dtype], method.deflate, draw)

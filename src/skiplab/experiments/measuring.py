@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 from skiplab.checks import TimeIsUp
 from skiplab.curvature.moment_mixture import fit_mixture
+from skiplab.curvature.spectrum_methods import Lanczos, Moments
 from skiplab.ensembles import Ensemble
 from skiplab.experiments import building
 from skiplab.experiments.measured_networks import Measured, Rows
@@ -130,8 +131,8 @@ def _limits(settings: Measured) -> Find:
     def find(ensemble: Ensemble, batch: Any) -> Iterator[Found]:
         most = max(settings.steps, settings.max_steps)
         common: dict[str, Any] = {"criterion": F.cross_entropy, "threshold": THRESHOLD}
-        common |= {"probes": settings.probes, "steps": settings.steps, "max_steps": most}
-        found = hessian_spectrum(ensemble, batch, method="lanczos", **common)
+        quadrature = Lanczos(probes=settings.probes, steps=settings.steps, max_steps=most)
+        found = hessian_spectrum(ensemble, batch, method=quadrature, **common)
         for fraction in ("degenerate", "negative"):
             limits = getattr(found, fraction)
             each = {"": found.guesses[fraction], "_low": limits.low, "_high": limits.high}
@@ -142,7 +143,8 @@ def _limits(settings: Measured) -> Find:
             yield place, "lanczos_resolved", 0, value
         for place, value in enumerate(_largest(found)):
             yield place, "lanczos_largest", 0, value
-        moments = hessian_spectrum(ensemble, batch, method="moments", **common).moments
+        four_moments = Moments(probes=settings.probes)
+        moments = hessian_spectrum(ensemble, batch, method=four_moments, **common).moments
         for place, four in enumerate(moments.tolist()):
             mixture = fit_mixture(four)
             yield place, "mixture_degenerate", 0, 1 - mixture.weight

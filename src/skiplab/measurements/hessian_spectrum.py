@@ -23,18 +23,11 @@ import torch
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import at_least, one_of, require, whole_numbers
-from skiplab.curvature.methods import (
-    FRACTIONS,
-    SHORT_STEPS,
-    SpectrumRule,
-    SpectrumSettings,
-    by_moments,
-    exact,
-    lanczos,
-)
+from skiplab.checks import require
+from skiplab.curvature.methods import FRACTIONS, SHORT_STEPS, SpectrumRule, SpectrumSettings, found_by
 from skiplab.curvature.probe_noise import LEVEL
 from skiplab.curvature.products import HessianProduct, chosen_parameters
+from skiplab.curvature.spectrum_methods import Exact, Lanczos, SpectrumMethod, spectrum_method
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate, joined
 from skiplab.measurements.result import Result
@@ -42,7 +35,6 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
 
-METHODS = ("auto", "exact", "lanczos", "moments")
 LARGEST_EXACT = 20_000
 # `auto` takes `exact` if the eigensolver needs less than this; its speed was measured on 2 cores and on an H200.
 EXACT_SECONDS, EXACT_RATE = 120.0, {"cpu": 2e10, "cuda": 2e12}
@@ -127,63 +119,45 @@ def hessian_spectrum(
     *,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
-    method: str = "auto",
+    method: str | SpectrumMethod = "auto",
     threshold: float = 1e-3,
     relative: bool = False,
     kind: str = "hessian",
     parameters: Sequence[str] | None = None,
     blocks: bool = False,
     train_mode: bool = False,
-    probes: int = 10,
-    steps: int = 80,
-    max_steps: int = 320,
-    tolerance: float = 0.02,
-    deflate: int = 0,
-    seed: int = 0,
-    memory: int | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> HessianSpectrum:
     """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
 
-    ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|. ``blocks`` adds the spectrum of each
-    layer's own block. ``memory`` (bytes) bounds what Lanczos keeps; ``tell`` hears of it beforehand.
-
-    ``deflate`` takes so many eigenvalues of largest |λ| out exactly before ``lanczos`` or ``moments`` probe the rest.
-    On trained nets of 1,594 parameters (10 probes × 80 steps) 10 outliers cut the error of the second moment 6- to
-    80-fold, from 15 % of it to between 2 % and .2 %, and 30 cut it 20- to 280-fold. The limits at ±1e-3 became 5 to
-    15 % narrower, which the same time spent on further steps did as well where we compared: hence the default 0.
+    ``method`` is ``Exact()``, ``Lanczos(…)``, ``Moments(…)``, the name of one of them, or "auto": exact where the
+    network is small, else Lanczos. ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|.
+    ``blocks`` adds the spectrum of each layer's own block. ``tell`` hears of the memory that Lanczos will need, and
+    how far it is.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> spectrum.method, spectrum.degenerate.value.shape, bool(spectrum.resolved)
     ('exact', torch.Size([1]), True)
-    >>> few = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), method="lanczos", max_steps=9)
+    >>> short = Lanczos(probes=10, max_steps=9)
+    >>> few = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), method=short)
     >>> bool(few.degenerate.low < spectrum.degenerate.value < few.degenerate.high), bool(few.resolved)
     (True, False)
     """
-    one_of("method", method, METHODS)
+    chosen = spectrum_method(method)
     require(
         threshold > 0 and math.isfinite(threshold),
         f"threshold is {threshold}; give a positive number, say 1e-3.",
     )
-    whole_numbers(probes=probes, steps=steps, max_steps=max_steps)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     given = list(batches_of(batches))
     names = chosen_parameters(subject, parameters)
-    at_least("deflate", deflate, 0)
-    at_least("tolerance", tolerance, 0)
-    require(
-        deflate == 0 or method in ("lanczos", "moments"),
-        f"deflate is {deflate}, but method {method!r} probes nothing or may not; choose 'lanczos' or 'moments'.",
-    )
-    settings = SpectrumSettings(
-        threshold, relative, probes, steps, max_steps, tolerance, deflate, seed, memory, tell
-    )
-    found = _spectrum(subject, given, names, kind, method, settings)
+    settings = SpectrumSettings(threshold, relative, tell)
+    found = _spectrum(subject, given, names, kind, chosen, settings)
     if not blocks:
         return found
     layers = dict.fromkeys(name.rpartition(".")[0] for name in names)
     own = {layer: [name for name in names if name.rpartition(".")[0] == layer] for layer in layers}
-    each = {layer: _spectrum(subject, given, own[layer], kind, method, settings) for layer in layers}
+    each = {layer: _spectrum(subject, given, own[layer], kind, chosen, settings) for layer in layers}
     return replace(found, blocks=each)
 
 
@@ -192,42 +166,34 @@ def _spectrum(
     batches: list[Batch],
     names: Sequence[str],
     kind: str,
-    method: str,
+    method: SpectrumMethod | None,
     settings: SpectrumSettings,
 ) -> HessianSpectrum:
     dimension = sum(subject.parameters[name][0].numel() for name in names)
     device = subject.parameters[names[0]].device
-    if method == "auto":
-        method = "exact" if _exact_fits(dimension, subject.size, device) else "lanczos"
-    find = {"exact": exact, "lanczos": lanczos, "moments": by_moments}[method]
+    if method is None:
+        method = Exact() if _exact_fits(dimension, subject.size, device) else Lanczos()
     rules, samples = [], 0
     for members in _groups(method, subject.size, dimension, device, settings):
         part = subject.members(members)
         # An iterator: a list of bare tensors would count as one batch.
         product = HessianProduct(part, iter(batches), kind=kind, parameters=names)
         samples = product.samples
-        rules.append(find(product, members, settings))
-    return _joined(method, rules, dimension, samples)
+        rules.append(found_by(method, product, members, settings))
+    return _joined(method.name, rules, dimension, samples)
 
 
 def _groups(
-    method: str, size: int, dimension: int, device: torch.device, settings: SpectrumSettings
+    method: SpectrumMethod, size: int, dimension: int, device: torch.device, settings: SpectrumSettings
 ) -> Iterator[slice]:
     """Members at a time: one matrix fits more surely than all, Lanczos takes as many as its plan says."""
-    if method == "exact":
+    if isinstance(method, Exact):
         at_once = 1
     else:
-        steps = settings.max_steps if method == "lanczos" else SHORT_STEPS
-        planned = la.plan(
-            size,
-            settings.probes,
-            dimension,
-            min(steps, dimension),
-            budget=settings.memory,
-            device=device,
-        )
+        steps = min(method.max_steps if isinstance(method, Lanczos) else SHORT_STEPS, dimension)
+        planned = la.plan(size, method.probes, dimension, steps, budget=method.memory, device=device)
         at_once = planned.members_at_once
-        if method == "lanczos":
+        if isinstance(method, Lanczos):
             settings.tell(str(planned))
     for start in range(0, size, at_once):
         yield slice(start, min(start + at_once, size))
