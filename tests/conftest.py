@@ -23,6 +23,29 @@ if TYPE_CHECKING:
 SmokeRun = Callable[["Study"], "StudyRun"]
 
 
+_KEPT: list[object] = []  # what a torch Library defines goes with it
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _torchvision_without_its_kernels() -> None:
+    """Let torchvision be imported where its compiled operators do not fit a CPU build of torch.
+
+    On import it registers shapes for two of them, which needs their schemas; its image models call neither.
+    """
+    import importlib.util
+
+    if importlib.util.find_spec("torchvision") is None:
+        return
+    import torch
+
+    if hasattr(torch.ops.torchvision, "nms"):
+        return
+    schemas = torch.library.Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        schemas.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _KEPT.append(schemas)
+
+
 @pytest.fixture
 def fresh_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing is published and no image set is here but digits."""

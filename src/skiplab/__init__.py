@@ -12,7 +12,10 @@ from skiplab.version import __version__ as __version__
 
 __all__ = [
     "Ensemble",
+    "Exact",
     "HessianProduct",
+    "Lanczos",
+    "Moments",
     "Subject",
     "activation_patterns",
     "autocorrelation",

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from skiplab.checks import Refused
 from skiplab.curvature import products as product
 from skiplab.curvature.products import HessianProduct as HessianProduct
+from skiplab.curvature.spectrum_methods import Exact as Exact
+from skiplab.curvature.spectrum_methods import Lanczos as Lanczos
+from skiplab.curvature.spectrum_methods import Moments as Moments
 from skiplab.ensembles import Ensemble as Ensemble
 from skiplab.measurements import activation_patterns as patterns
 from skiplab.measurements import dominant_gradient_flow as flow

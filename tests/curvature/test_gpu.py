@@ -11,6 +11,7 @@ from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.curvature.methods import FRACTIONS
 from skiplab.curvature.products import HessianProduct
+from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.randomness import torch_generator
@@ -76,17 +77,17 @@ def test_an_ensemble_is_its_members_one_by_one(chunk: int | None) -> None:
         torch.testing.assert_close(found[member], alone(vectors[member, None])[0], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["exact", "lanczos", "moments"])
-def test_spectra_are_the_cpus(method: str) -> None:
+@pytest.mark.parametrize("method", [Exact(), Lanczos(probes=4, steps=20, max_steps=20), Moments(probes=4)])
+def test_spectra_are_the_cpus(method: SpectrumMethod) -> None:
     models = [net(PlainNet, seed) for seed in range(2)]
-    options = {"criterion": CE, "method": method, "probes": 4, "steps": 20, "max_steps": 20}
+    options = {"criterion": CE, "method": method}
     here = hessian_spectrum(Ensemble.of(models), (X, Y), **options)
     gpu = hessian_spectrum(Ensemble.of(models, device="cuda"), (X.cuda(), Y.cuda()), **options)
     # The mixture of `moments` is fitted by a search that ends at 1e-6 or so.
-    close = 1e-4 if method == "moments" else 1e-9
+    close = 1e-4 if method.name == "moments" else 1e-9
     for name in FRACTIONS:
-        for end in ("", "_low", "_high"):
-            found, expected = getattr(gpu, name + end), getattr(here, name + end)
+        for end in ("value", "low", "high"):
+            found, expected = getattr(getattr(gpu, name), end), getattr(getattr(here, name), end)
             assert found.device.type == "cuda"
             torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=close)
     torch.testing.assert_close(gpu.largest.cpu(), here.largest, rtol=1e-9, atol=0)

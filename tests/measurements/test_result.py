@@ -11,7 +11,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.estimate import Estimate, joined
+from skiplab.measurements.result import Result
 from skiplab.randomness import torch_generator
 
 
@@ -36,6 +37,19 @@ def test_the_medians_interval_holds_it_in_at_least_95_percent(count: int) -> Non
     np.testing.assert_allclose(found.value, np.median(normal(4_000, count), 1))
 
 
+def test_samples_without_a_value_are_left_out_of_the_median() -> None:
+    samples = normal(3, 20)
+    holes = samples.clone()
+    holes[0, ::2] = torch.nan
+    holes[1] = torch.nan
+    found, whole = Estimate.median(holes), Estimate.median(samples)
+    expected = Estimate.median(samples[:1, 1::2])
+    for end in ("value", "low", "high"):
+        assert getattr(found, end)[0] == getattr(expected, end)[0]
+        assert getattr(found, end)[2] == getattr(whole, end)[2]
+    assert str(found[1]) == "unknown"
+
+
 @pytest.mark.parametrize("estimate", [Estimate.mean(normal(2, 1)), Estimate.median(normal(2, 5))])
 def test_too_few_samples_leave_the_question_open(estimate: Estimate) -> None:
     assert not estimate.settled.any()
@@ -46,7 +60,9 @@ def test_words_of_an_estimate() -> None:
     one, two, hole = (torch.tensor(value) for value in (0.25, 0.5, torch.nan))
     assert str(Estimate.exact(one)) == "0.25"
     assert str(Estimate(one, one / 2, two)) == "0.25 (0.125 to 0.5)"
-    assert str(Estimate(hole, one, two)) == "0.25 to 0.5"
+    assert str(Estimate(hole, one, two)) == "0.25 to 0.5, unresolved"
+    assert str(Estimate.between(one, two)) == "0.25 to 0.5, unresolved"
+    assert str(Estimate.exact(one[None])) == "0.25"  # of one network
     assert str(Estimate.exact(hole)) == "unknown"
     assert repr(Estimate.exact(normal(2, 3))) == "(2, 3) estimates"
 
@@ -73,26 +89,73 @@ class Lengths(Result):
         return "7 samples"
 
 
-def test_the_table_has_one_row_per_network_layer_and_quantity() -> None:
+def test_limits_are_no_point_and_the_standard_error_includes_them() -> None:
+    low, high = torch.tensor([0.0, 0.2]), torch.tensor([0.4, 0.2])
+    found = Estimate.between(low, high, level=0.99)
+    assert found.value.tolist() == pytest.approx([0.2, 0.2])
+    assert not found.settled.any()
+    assert found.stderr.tolist() == pytest.approx([0.2 / stats.norm.ppf(0.995), 0.0])
+    samples = normal(4, 400)
+    mean = Estimate.mean(samples)
+    np.testing.assert_allclose(
+        mean.stderr, stats.sem(samples, axis=1), rtol=5e-3
+    )  # Student's t is near normal
+
+
+def test_estimates_join_along_a_new_axis_and_stay_open() -> None:
+    exact, limits = Estimate.exact(torch.ones(2)), Estimate.between(torch.zeros(2), torch.ones(2))
+    both = joined([exact, limits], 1)
+    assert both.value.tolist() == [[1.0, 0.5]] * 2
+    assert both.settled.tolist() == [[True, False]] * 2
+
+
+def test_the_table_has_one_row_per_network_and_layer() -> None:
     lengths = normal(2, 3)
     frame = Lengths(("a", "b", "c"), lengths).frame()
-    assert list(frame.columns) == ["network", "layer", "quantity", "value", "low", "high"]
-    assert len(frame) == 2 * 3 * 2
-    row = frame[(frame["network"] == 1) & (frame["layer"] == "c") & (frame["quantity"] == "open")]
-    assert np.isnan(row["value"].item())
-    assert row["low"].item() == lengths[1, 2].item()
+    assert list(frame.columns) == ["network", "layer", "exact", "open", "open, low", "open, high"]
+    assert len(frame) == 2 * 3
+    row = frame[(frame["network"] == 1) & (frame["layer"] == "c")]
+    assert np.isnan(row["open"].item())
+    assert row["open, low"].item() == row["exact"].item() == lengths[1, 2].item()
+
+
+def test_the_table_of_one_network_does_not_count_it() -> None:
+    frame = Lengths(("a", "b", "c"), normal(1, 3)).frame()
+    assert frame["layer"].tolist() == ["a", "b", "c"]
+    assert "network" not in frame
 
 
 def test_the_text_is_short_and_shows_no_open_question_as_a_point() -> None:
     lines = repr(Lengths(("a", "b"), torch.tensor([[0.5, 2.0]]))).splitlines()
     assert lines == [
-        "Length of 1 network, 2 layers, 7 samples",
+        "Length of 2 layers, 7 samples",
         "  exact: 0.5 in a … 2 in b",
-        "  open: unknown",
+        "  open: 0.5 to 1.5, unresolved in a … 2 to 3, unresolved in b",
         "  nobody (2026)",
     ]
     assert "3 networks, 2 layers" in repr(Lengths(("a", "b"), normal(3, 2)))
     assert "unknown" in repr(Lengths(("a",), torch.full((1, 1), torch.nan)))
+    partly = repr(Lengths(("a", "b", "c"), torch.tensor([[0.5, torch.nan, 2.0]])))
+    assert "exact: 0.5 in a … 2 in c; 1 unknown" in partly
+
+
+def test_a_notebook_shows_the_text_and_the_first_rows() -> None:
+    html = Lengths(("a<b", "c"), normal(30, 2))._repr_html_()
+    assert "a&lt;b" in html
+    assert "40 further rows in .frame()" in html
+    assert html.count("<tr") == 1 + 20
+
+
+def test_a_figure_marks_no_open_question_with_a_point() -> None:
+    class Open(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """Limits only."""
+            return {"open": Estimate.between(self.lengths, self.lengths + 1)}
+
+    axes = Open(("a", "b"), normal(1, 2)).plot().axes[0]
+    assert np.isnan(axes.lines[0].get_ydata()).all()
+    assert len(axes.collections) == 2  # the band and the intervals
 
 
 @pytest.mark.parametrize(("networks", "lines"), [(2, 2), (20, 1)])
@@ -100,6 +163,6 @@ def test_the_figure_draws_networks_or_the_mean_of_many(networks: int, lines: int
     axes = Lengths(("a", "b", "c"), normal(networks, 3)).plot().axes[0]
     assert len(axes.lines) == lines
     assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
-    assert axes.get_ylabel() == "Length, exact"
+    assert (axes.get_title("left"), axes.get_ylabel()) == ("Length", "exact")
     many = Lengths(tuple(map(str, range(40))), normal(1, 40)).plot().axes[0]
     assert len(many.get_xticks()) < 10

@@ -52,11 +52,11 @@ def test_every_number_is_what_numpy_says() -> None:
         np.testing.assert_allclose(layer.eigenvalues[0], values, atol=1e-14)
         assert float(layer.dependence) == pytest.approx(values[:3].sum() / values.sum())
         shares = values[values > 1e-15] / values.sum()
-        assert float(layer.effective_rank) == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
+        assert float(layer.entropy_rank) == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
         torch.testing.assert_close(layer.zero[0], (x == 0).double().mean(0))
         assert layer.dead[0].tolist() == (x == x[0]).all(0).tolist()
         assert layer.stuck is None
-    for name in ("norm", "dependence", "effective_rank"):
+    for name in ("norm", "dependence", "entropy_rank"):
         mean = torch.stack([getattr(layer, name) for layer in found.layers]).mean(0)
         torch.testing.assert_close(getattr(found, name), mean)
     overlaps = torch.stack([layer.mean_overlap for layer in found.layers]).mean(0)
@@ -114,7 +114,7 @@ def test_a_dead_layer_is_wholly_dependent() -> None:
     with torch.no_grad():
         net.hidden[0].linear.bias.fill_(-1e3)
     layer = singularities(net, (X, Y)).layers[0]
-    assert (float(layer.dependence), float(layer.effective_rank)) == (1.0, 0.0)
+    assert (float(layer.dependence), float(layer.entropy_rank)) == (1.0, 0.0)
     assert bool(layer.dead.all())
 
 

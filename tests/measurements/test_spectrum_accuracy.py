@@ -21,6 +21,7 @@ from skiplab import data, hessian_spectrum
 from skiplab.architectures.fully_connected import HyperResidualNet, PlainNet, ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.architectures.simplified import SimplifiedResNet
+from skiplab.curvature.spectrum_methods import Lanczos
 from skiplab.ensembles import Ensemble
 from skiplab.randomness import derive, torch_generator
 from skiplab.training import Plan, train
@@ -126,18 +127,19 @@ def _cases(name: str, epochs: int) -> Iterator[Case]:
             Ensemble.of(modules),
             (batch[0].to(reading.dtype), batch[1]),
             criterion=F.cross_entropy,
-            method="lanczos",
+            method=Lanczos(
+                probes=PROBES,
+                steps=reading.steps,
+                max_steps=reading.max_steps,
+                seed=derive(name, epochs, label),
+            ),
             threshold=reading.threshold,
             relative=reading.relative,
-            probes=PROBES,
-            steps=reading.steps,
-            max_steps=reading.max_steps,
-            seed=derive(name, epochs, label),
         )
         for fraction, truth in _counted(exact.eigenvalues, reading).items():
             for run in range(len(modules)):
                 value, low, high = (
-                    float(getattr(found, fraction + end)[run]) for end in ("", "_low", "_high")
+                    float(getattr(getattr(found, fraction), end)[run]) for end in ("value", "low", "high")
                 )
                 true, resolved = float(truth[run]), bool(found.resolved[run])
                 yield Case((name, epochs, run), label, fraction, true, value, low, high, resolved)

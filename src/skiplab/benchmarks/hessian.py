@@ -86,6 +86,7 @@ def _cases(
 
     from skiplab.architectures.fully_connected import PlainNet
     from skiplab.architectures.initialisers import Glorot
+    from skiplab.curvature.spectrum_methods import Lanczos
     from skiplab.measurements.hessian_spectrum import hessian_spectrum
     from skiplab.randomness import torch_generator
 
@@ -102,8 +103,8 @@ def _cases(
     batches = list(zip(inputs.split(step), labels.split(step), strict=True))
 
     def ours() -> None:
-        options = {"method": "lanczos", "probes": size.probes, "steps": size.steps, "max_steps": size.steps}
-        hessian_spectrum(model, batches, criterion=criterion, **options)  # type: ignore[arg-type]
+        method = Lanczos(probes=size.probes, steps=size.steps, max_steps=size.steps)
+        hessian_spectrum(model, batches, criterion=criterion, method=method)
 
     work = f"{size.probes} probes × {size.steps} steps, {count:,} parameters, {size.samples:,} samples"
     if size.batch_size:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,8 +14,9 @@ from torch import Tensor
 from skiplab import linear_algebra as la
 from skiplab.curvature.moment_mixture import fit_mixture
 from skiplab.curvature.outliers import Rest
-from skiplab.curvature.probe_noise import quantile, stderr, with_noise
+from skiplab.curvature.probe_noise import with_noise
 from skiplab.curvature.products import HessianProduct
+from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod
 from skiplab.randomness import torch_generator
 
 FRACTIONS = ("degenerate", "negative", "positive")
@@ -28,25 +28,22 @@ ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-10}
 
 @dataclass(frozen=True)
 class SpectrumSettings:
+    """What is asked of a spectrum, whatever the method: what counts as zero, and who is told how far it is."""
+
     threshold: float
     relative: bool
-    probes: int
-    steps: int
-    max_steps: int
-    tolerance: float
-    deflate: int
-    seed: int
-    memory: int | None
     tell: Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class SpectrumRule:
-    """What a method found for some members: the nodes, and the three fractions' values, errors and limits."""
+    """What a method found for some members: the nodes, and the three fractions' limits and its guesses at them.
+
+    The guesses add up to 1, which the middles of the limits need not; where a rule is resolved they are the values.
+    """
 
     threshold: Tensor
-    values: dict[str, Tensor]
-    errors: dict[str, Tensor]
+    guesses: dict[str, Tensor]
     lows: dict[str, Tensor]
     highs: dict[str, Tensor]
     resolved: Tensor
@@ -56,7 +53,19 @@ class SpectrumRule:
     steps: int
 
 
-def exact(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
+def found_by(
+    method: SpectrumMethod, product: HessianProduct, members: slice, settings: SpectrumSettings
+) -> SpectrumRule:
+    """What a method finds for the members of a product, which have these places in their ensemble."""
+    if isinstance(method, Exact):
+        return exact(product, settings)
+    if isinstance(method, Lanczos):
+        return lanczos(product, members, method, settings)
+    return by_moments(product, members, method, settings)
+
+
+def exact(product: HessianProduct, settings: SpectrumSettings) -> SpectrumRule:
+    """All eigenvalues of the matrix itself."""
     eigenvalues = la.matrix_eigenvalues(product.matrix())
     t = _threshold(eigenvalues.abs().amax(-1), settings)
     values = {
@@ -64,27 +73,29 @@ def exact(product: HessianProduct, members: slice, settings: SpectrumSettings) -
         "positive": (eigenvalues > t[:, None]).double().mean(-1),
     }
     values["degenerate"] = (1 - values["negative"] - values["positive"]).clamp_min(0)  # not −1e-16
-    zero = {name: torch.zeros_like(t) for name in FRACTIONS}
     weights = torch.full_like(eigenvalues, 1 / product.dimension)
     powers = torch.stack([eigenvalues.pow(j).mean(-1) for j in range(1, 5)], -1)
     true = torch.ones_like(t, dtype=torch.bool)
     nodes = eigenvalues[:, None]
-    return SpectrumRule(
-        t, values, zero, values, values, true, nodes, weights[:, None], powers, product.dimension
-    )
+    return SpectrumRule(t, values, values, values, true, nodes, weights[:, None], powers, product.dimension)
 
 
-def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
+def lanczos(
+    product: HessianProduct, members: slice, method: Lanczos, settings: SpectrumSettings
+) -> SpectrumRule:
+    """Quadrature with limits, of as many steps as it takes."""
     _require_symmetric(product, settings)
-    most = min(settings.max_steps, product.dimension - settings.deflate)
-    rest = _without_outliers(product, members, settings)
+    most = min(method.max_steps, product.dimension - method.deflate)
+    rest = _without_outliers(product, members, method)
     planned = la.plan(
-        product.size, settings.probes, product.dimension, most, budget=settings.memory, device=product.device
+        product.size, method.probes, product.dimension, most, budget=method.memory, device=product.device
     )
     parts = []
     for _, columns in planned.slices():
-        state = la.lanczos(rest.product, rest.start[:, columns], min(settings.steps, most), keep_basis=True)
-        while state.steps < most and not bool((_is_tight(state, rest, settings) | _is_over(state)).all()):
+        state = la.lanczos(rest.product, rest.start[:, columns], min(method.steps, most), keep_basis=True)
+        while state.steps < most and not bool(
+            (_is_tight(state, rest, method.tolerance, settings) | _is_over(state)).all()
+        ):
             settings.tell(f"{state.steps} of at most {most} Lanczos steps so far")
             state = la.extend(state, rest.product, min(state.steps, most - state.steps))
         parts.append(state.without_basis())
@@ -110,10 +121,9 @@ def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings)
     return SpectrumRule(
         t,
         {name: middle.mean(-1) for name, middle in middles.items()},
-        {name: stderr(middle, product.dimension) for name, middle in middles.items()},
         lows,
         highs,
-        gaps <= settings.tolerance,
+        gaps <= method.tolerance,
         nodes,
         weights,
         powers,
@@ -121,12 +131,15 @@ def lanczos(product: HessianProduct, members: slice, settings: SpectrumSettings)
     )
 
 
-def by_moments(product: HessianProduct, members: slice, settings: SpectrumSettings) -> SpectrumRule:
+def by_moments(
+    product: HessianProduct, members: slice, method: Moments, settings: SpectrumSettings
+) -> SpectrumRule:
+    """The mixture with the same four moments."""
     _require_symmetric(product, settings)
-    rest = _without_outliers(product, members, settings)
+    rest = _without_outliers(product, members, method)
     found = la.moments_of(rest.product, rest.start).samples
     # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
-    steps = min(SHORT_STEPS, product.dimension - settings.deflate)
+    steps = min(SHORT_STEPS, product.dimension - method.deflate)
     short = la.gauss(la.lanczos(rest.product, rest.start[:, :1], steps))
     t = _threshold(rest.largest(short), settings)
     sums = torch.stack([rest.values.pow(j).sum(-1) for j in range(1, 5)], -1) / product.dimension
@@ -137,26 +150,16 @@ def by_moments(product: HessianProduct, members: slice, settings: SpectrumSettin
         negative, positive = mixture.below(-point), mixture.above(point)
         return [1 - negative - positive, negative, positive]
 
-    values, errors = [], []
-    for samples, point in zip(every, t.tolist(), strict=True):
-        values.append(fractions(samples.mean(0), point))
-        # Jackknife: the fit is not linear in the moments, so their standard errors do not carry over.
-        left_out = (
-            [(samples.sum(0) - each) / (len(samples) - 1) for each in samples] if len(samples) > 1 else []
-        )
-        fits = torch.tensor([fractions(each, point) for each in left_out], dtype=torch.float64)
-        spread = (len(fits) - 1) / len(fits) * (fits - fits.mean(0)).square().sum(0) if left_out else None
-        errors.append(spread.sqrt().tolist() if spread is not None else [math.nan] * 3)
-    value = torch.tensor(values, dtype=torch.float64, device=t.device).unbind(-1)
-    error = torch.tensor(errors, dtype=torch.float64, device=t.device).unbind(-1)
-    half = [quantile(settings.probes) * each.nan_to_num(1.0) for each in error]
+    fits = [fractions(mean, point) for mean, point in zip(every.mean(1), t.tolist(), strict=True)]
+    guesses = torch.tensor(fits, dtype=torch.float64, device=t.device).unbind(-1)
+    # Four moments fit spectra with all fractions from 0 to 1, and the mixture's is one of them.
+    nothing, all_ = torch.zeros_like(t), torch.ones_like(t)
     nodes, weights = rest.joined(short)
     return SpectrumRule(
         t,
-        dict(zip(FRACTIONS, value, strict=True)),
-        dict(zip(FRACTIONS, error, strict=True)),
-        {name: (v - h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
-        {name: (v + h).clamp(0, 1) for name, v, h in zip(FRACTIONS, value, half, strict=True)},
+        dict(zip(FRACTIONS, guesses, strict=True)),
+        dict.fromkeys(FRACTIONS, nothing),
+        dict.fromkeys(FRACTIONS, all_),
         torch.zeros_like(t, dtype=torch.bool),
         nodes,
         weights,
@@ -168,10 +171,10 @@ def by_moments(product: HessianProduct, members: slice, settings: SpectrumSettin
 # What they share -----------------------------------------------------------------------------------------
 
 
-def _start(product: HessianProduct, members: slice, settings: SpectrumSettings) -> Tensor:
+def _start(product: HessianProduct, members: slice, method: Lanczos | Moments) -> Tensor:
     """Probes of each member from its own place in the ensemble, so that grouping changes nothing."""
     each = [
-        la.probes((), settings.probes, product.dimension, torch_generator(settings.seed, "probes", member))
+        la.probes((), method.probes, product.dimension, torch_generator(method.seed, "probes", member))
         for member in range(members.start, members.stop)
     ]
     return torch.stack(each).to(product.device, product.dtype)
@@ -199,11 +202,11 @@ def _all_probes(rules: list[la.Gauss]) -> la.Gauss:
     )
 
 
-def _is_tight(state: la.Tridiagonal, rest: Rest, settings: SpectrumSettings) -> Tensor:
+def _is_tight(state: la.Tridiagonal, rest: Rest, tolerance: float, settings: SpectrumSettings) -> Tensor:
     """Whether the limits at ±t are closer than the tolerance, for each member."""
     t = _threshold(rest.largest(la.gauss(state)), settings)
     gaps = [(high - low).mean(-1) for low, high in rest.limits(state, t)]
-    return torch.maximum(*gaps) <= settings.tolerance
+    return torch.maximum(*gaps) <= tolerance
 
 
 def _is_over(state: la.Tridiagonal) -> Tensor:
@@ -225,9 +228,9 @@ def _require_symmetric(product: HessianProduct, settings: SpectrumSettings) -> N
         )
 
 
-def _without_outliers(product: HessianProduct, members: slice, settings: SpectrumSettings) -> Rest:
-    start = _start(product, members, settings)
-    if not settings.deflate:
+def _without_outliers(product: HessianProduct, members: slice, method: Lanczos | Moments) -> Rest:
+    start = _start(product, members, method)
+    if not method.deflate:
         return Rest.all_of(product, start, ROUNDING[product.dtype])
-    draw = torch_generator(settings.seed, "outliers", members.start)
-    return Rest.without_outliers(product, start, ROUNDING[product.dtype], settings.deflate, draw)
+    draw = torch_generator(method.seed, "outliers", members.start)
+    return Rest.without_outliers(product, start, ROUNDING[product.dtype], method.deflate, draw)

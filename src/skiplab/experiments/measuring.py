@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 from skiplab.checks import TimeIsUp
 from skiplab.curvature.moment_mixture import fit_mixture
+from skiplab.curvature.spectrum_methods import Lanczos, Moments
 from skiplab.ensembles import Ensemble
 from skiplab.experiments import building
 from skiplab.experiments.measured_networks import Measured, Rows
@@ -114,7 +115,9 @@ def _exact(listed: bool) -> Find:
         found = hessian_spectrum(
             ensemble, batch, criterion=F.cross_entropy, method="exact", threshold=THRESHOLD
         )
-        for name in ("degenerate", "negative", "positive", "largest", "smallest"):
+        for name in ("degenerate", "negative", "positive"):
+            yield 0, name, 0, float(getattr(found, name).value[0])
+        for name in ("largest", "smallest"):
             yield 0, name, 0, float(getattr(found, name)[0])
         if listed:
             assert found.eigenvalues is not None
@@ -128,17 +131,20 @@ def _limits(settings: Measured) -> Find:
     def find(ensemble: Ensemble, batch: Any) -> Iterator[Found]:
         most = max(settings.steps, settings.max_steps)
         common: dict[str, Any] = {"criterion": F.cross_entropy, "threshold": THRESHOLD}
-        common |= {"probes": settings.probes, "steps": settings.steps, "max_steps": most}
-        found = hessian_spectrum(ensemble, batch, method="lanczos", **common)
+        quadrature = Lanczos(probes=settings.probes, steps=settings.steps, max_steps=most)
+        found = hessian_spectrum(ensemble, batch, method=quadrature, **common)
         for fraction in ("degenerate", "negative"):
-            for end in ("", "_low", "_high"):
-                for place, value in enumerate(getattr(found, fraction + end).tolist()):
+            limits = getattr(found, fraction)
+            each = {"": found.guesses[fraction], "_low": limits.low, "_high": limits.high}
+            for end, values in each.items():
+                for place, value in enumerate(values.tolist()):
                     yield place, f"lanczos_{fraction}{end}", 0, value
         for place, value in enumerate(found.resolved.double().tolist()):
             yield place, "lanczos_resolved", 0, value
         for place, value in enumerate(_largest(found)):
             yield place, "lanczos_largest", 0, value
-        moments = hessian_spectrum(ensemble, batch, method="moments", **common).moments
+        four_moments = Moments(probes=settings.probes)
+        moments = hessian_spectrum(ensemble, batch, method=four_moments, **common).moments
         for place, four in enumerate(moments.tolist()):
             mixture = fit_mixture(four)
             yield place, "mixture_degenerate", 0, 1 - mixture.weight

@@ -24,16 +24,17 @@ from skiplab.architectures.activations import CReLU
 from skiplab.checks import Refused, listed, near, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import evaluated
-from skiplab.subjects import Subject, operations
+from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.result import Result
+from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, is_lone_sample, samples_in
 from skiplab.subjects.failures import LONE_SAMPLE
+from skiplab.subjects.rectifiers import is_rectifier
 from skiplab.subjects.subject import call_on_input
 
-RECTIFIERS = tuple(kind for each in operations.RECTIFIERS for kind in each.modules)
 
-
-@dataclass(frozen=True)
-class ActivationPatterns:
+@dataclass(frozen=True, repr=False)
+class ActivationPatterns(Result):
     """The patterns of each layer, bool (E, B, units), and what they add up to; seed axis first everywhere.
 
     ``active`` goes by the layers' names, in the order they are called. A layer may be given by its name or number.
@@ -41,9 +42,24 @@ class ActivationPatterns:
     shares are NaN and they have no runs.
     """
 
+    title = "Activation"
+    reference = "Balduzzi et al. (2017), figures 3 and 4"
+    yardstick = "rectifiers that act as coin flips have 0.5 and 0.25"
+
     active: Mapping[str, Tensor]
     samples: int
     diverged: Tensor | None = None
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """What units do at these very inputs, (E, layers), so without an error."""
+        found = {"share of inputs": self.activation, "share of pairs of inputs": self.coactivation}
+        return {words: Estimate.exact(values) for words, values in found.items()}
+
+    @property
+    def based_on(self) -> str:
+        """How many inputs there were, and how many units."""
+        return f"{self.samples} inputs, {sum(each.shape[2] for each in self.active.values()):,} units"
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -118,13 +134,15 @@ def activation_patterns(
     >>> patterns = activation_patterns(model, x, statistics="batch")
     >>> patterns.activation.shape, patterns.coactivation.shape  # (networks, layers)
     (torch.Size([1, 2]), torch.Size([1, 2]))
+    >>> print(repr(patterns).splitlines()[0])
+    Activation of 2 layers, 16 inputs, 16 units
     """
     subject = Subject.of(target)
     names = _chosen(subject.module, layers)
     size = samples_in(batch)
     subject = evaluated(subject, batch, statistics)
     parts = dict(subject.module.named_modules())
-    by_input = [name for name in names if isinstance(parts[name], RECTIFIERS)]
+    by_input = [name for name in names if is_rectifier(parts[name])]
     seen: dict[str, Tensor] = {}
     peaks: list[Tensor] = []
 
@@ -178,7 +196,7 @@ def run_lengths(rows: Tensor) -> Tensor:
 def _chosen(module: nn.Module, layers: Sequence[str] | None) -> tuple[str, ...]:
     known = dict(module.named_modules())
     if layers is None:
-        found = tuple(name for name, part in known.items() if isinstance(part, (*RECTIFIERS, CReLU)))
+        found = tuple(name for name, part in known.items() if isinstance(part, CReLU) or is_rectifier(part))
         require(
             len(found) > 0,
             "the network has no rectifier among its modules (a call to F.relu is none); name in layers the modules "

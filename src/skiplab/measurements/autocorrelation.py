@@ -14,7 +14,7 @@ White noise has independent standard normal values, ρ_k ≈ −1/n ± 1/√n; b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -24,21 +24,61 @@ import torch
 from torch import Tensor
 
 from skiplab.checks import Refused, at_least, drawn_from, one_of, require
+from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.result import Result
 
 NOISES = ("white", "brown")
 _VALUES_AT_ONCE = 2**22  # of noise in memory: 32 MiB, and as much for each intermediate
 
 
-@dataclass(frozen=True)
-class Autocorrelation:
+@dataclass(frozen=True, repr=False)
+class Autocorrelation(Result):
     """The ACF of every run, (runs, lags), column j being lag ``lags[j]``, and its mean over runs with intervals.
 
     ``constant`` (runs,) marks series without an ACF, whose row is NaN; they are left out of the means.
     """
 
+    title = "Autocorrelation"
+    reference = "Balduzzi et al. (2017), figure 2"
+    member, place = "run", "lag"
+
     lags: tuple[int, ...]
     values: Tensor
     constant: Tensor
+    length: int = 0
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The lags but lag 0, at which every series has 1."""
+        return tuple(str(lag) for lag in self.lags if lag)
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The ACF of each run, which is what that series has."""
+        return {"ACF": Estimate.exact(self.values[:, [bool(lag) for lag in self.lags]])}
+
+    @property
+    def based_on(self) -> str:
+        """How long the series are, and how many had no ACF."""
+        left_out = f", {int(self.constant.sum())} constant" if bool(self.constant.any()) else ""
+        return f"series of {self.length}{left_out}"
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """The mean over lags."""
+        known = self.average[~self.constant]
+        mean = (
+            Estimate.exact(known[0]) if len(known) == 1 else Estimate.mean(known) if len(known) else "unknown"
+        )
+        return (f"mean over these lags: {mean}",)
+
+    @property
+    def yardstick(self) -> str:
+        """White and brown noise; ``noise_band`` has their bands for the mean of any number of runs."""
+        if not self.length:
+            return ""
+        low, high = (-1 / self.length + sign * 1.96 / self.length**0.5 for sign in (-1, 1))
+        return f"white noise has {low:.2g} to {high:.2g} at 95 % of lags, brown noise nearly 1 at small lags"
 
     @property
     def mean(self) -> Tensor:
@@ -88,6 +128,12 @@ def autocorrelation(series: Any, lags: int | Sequence[int]) -> Autocorrelation:
     >>> found = autocorrelation([1.0, -1.0] * 50, 2)
     >>> found.mean
     tensor([ 1.0000, -0.9900,  0.9800], dtype=torch.float64)
+    >>> found
+    Autocorrelation of 2 lags, series of 100
+      ACF: -0.99 in 1 … 0.98 in 2
+      mean over these lags: -0.005
+      compare: white noise has -0.21 to 0.19 at 95 % of lags, brown noise nearly 1 at small lags
+      Balduzzi et al. (2017), figure 2
     """
     numbers = _numbers(series)
     require(
@@ -97,7 +143,8 @@ def autocorrelation(series: Any, lags: int | Sequence[int]) -> Autocorrelation:
     rows = numbers.reshape(-1, numbers.shape[-1])[:, :, None]
     steps = lags_of(lags, rows.shape[1])
     values = acf(rows, steps)
-    return Autocorrelation(steps, values, values.isnan().all(1) & rows.isfinite().all(1)[:, 0])
+    constant = values.isnan().all(1) & rows.isfinite().all(1)[:, 0]
+    return Autocorrelation(steps, values, constant, rows.shape[1])
 
 
 def noise_band(

@@ -47,6 +47,7 @@ class DominantGradientFlow(Result):
     by_position: Tensor
     dead: Tensor
     channels: tuple[int, ...]
+    found: str = ""  # which blocks, where no layers were named
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -56,7 +57,7 @@ class DominantGradientFlow(Result):
             "share by median ratio": self.by_median,
             "share of positions": self.by_position,
         }
-        return {words: Estimate.mean(values, 1) for words, values in every.items()}
+        return {words: Estimate.mean(values, 1).within(0, 1) for words, values in every.items()}
 
     @property
     def based_on(self) -> str:
@@ -119,7 +120,8 @@ def dominant_gradient_flow(
             parts.append(torch.cat(found))
     by_mean, by_median, by_position, dead = torch.cat(parts, 2).unbind(1)
     names = tuple(name for name in seen if name != end)
-    return DominantGradientFlow(names, by_mean, by_median, by_position, dead, tuple(seen.values()))
+    blocks = str(subject.structure) if layers is None else ""
+    return DominantGradientFlow(names, by_mean, by_median, by_position, dead, tuple(seen.values()), blocks)
 
 
 def flow_matrix(

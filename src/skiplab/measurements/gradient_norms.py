@@ -8,7 +8,7 @@ equally many. Gradients that vanish show as a norm that falls towards the input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,19 +17,51 @@ from torch import Tensor, nn
 from skiplab.checks import require
 from skiplab.curvature.output_loss import mass, reduction
 from skiplab.ensembles import Ensemble
+from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.result import Result
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
 
 
-@dataclass(frozen=True)
-class GradientNorms:
-    """Mean norms with standard errors over samples, (E, layers); ``slope`` sums them up."""
+@dataclass(frozen=True, repr=False)
+class GradientNorms(Result):
+    """Mean norms with standard errors over samples, (E, layers); ``slope`` sums them up.
+
+    ``found`` says which blocks were found, and what was left out; empty where layers were named.
+    """
+
+    title = "Gradient norm"
+    reference = "Orhan & Pitkow (2018); orhan2017, figure 8a"
+    yardstick = "where gradients keep their size the slope is 0"
 
     layers: tuple[str, ...]
     mean: Tensor
     stderr: Tensor
     samples: int
+    found: str = ""
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The mean norm over samples."""
+        return {"norm": Estimate.of_stderr(self.mean, self.stderr, self.samples).within(0)}
+
+    @property
+    def based_on(self) -> str:
+        """How many samples there were."""
+        return f"{self.samples} samples"
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """The slope, and which layers these are."""
+        slope = self.slope[~self.slope.isnan()]
+        known = (
+            Estimate.exact(slope[0]) if len(slope) == 1 else Estimate.mean(slope) if len(slope) else "unknown"
+        )
+        return (
+            f"slope of log norm by layer, > 0 if gradients vanish towards the input: {known}",
+            *super().remarks,
+        )
 
     @property
     def slope(self) -> Tensor:
@@ -64,6 +96,8 @@ def gradient_norms(
     >>> norms = gradient_norms(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> norms.mean.shape, norms.slope.shape  # (networks, layers) and (networks,)
     (torch.Size([1, 3]), torch.Size([1]))
+    >>> print(repr(norms).splitlines()[0])
+    Gradient norm of 3 layers, 16 samples
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     is_sum = reduction(subject.criterion) == "sum"
@@ -102,7 +136,8 @@ def gradient_norms(
     share = 1.0 if is_sum else masses[0] / sum(masses)
     mean, square = total[0] * share / samples, total[1] * share**2 / samples
     variance = (square - mean.square()).clamp_min(0) / (samples - 1) if samples > 1 else mean * torch.nan
-    return GradientNorms(names, mean, variance.sqrt(), samples)
+    found = str(subject.structure) if layers is None else ""
+    return GradientNorms(names, mean, variance.sqrt(), samples, found)
 
 
 def _norms(gradient: Tensor) -> Tensor:

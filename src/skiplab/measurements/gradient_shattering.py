@@ -17,7 +17,7 @@ constants (``batch_statistics``); a network that mixes its samples all the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +27,8 @@ from skiplab.checks import at_least, drawn_from
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
+from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.result import Result
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, outside_inference_mode, samples_in
@@ -43,14 +45,41 @@ class RelativeEffectiveRank:
     white_stderr: float
 
 
-@dataclass(frozen=True)
-class GradientShattering:
+@dataclass(frozen=True, repr=False)
+class GradientShattering(Result):
     """Gradients (E, B, D) of every member at every sample, and what they say; all summaries are in float64.
 
     Gradients that differ by rounding only, as a linear network's do, count as the same for all samples.
     """
 
+    title = "Gradient shattering"
+    reference = "Balduzzi et al. (2017), figure 5 and definition 1"
+    places = ("",)
+
     gradients: Tensor
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """What the gradients at these very samples have in common, (E, 1), so without an error."""
+        every = {
+            "effective rank of the gradients": self.effective_rank,
+            "norm of the mean gradient over its deviation": self.mean_norm,
+            "correlation of two samples' gradients": self.mean_product / self.mean_square,
+        }
+        return {words: Estimate.exact(values[:, None]) for words, values in every.items()}
+
+    @property
+    def based_on(self) -> str:
+        """How many samples there were, and how many numbers a gradient has."""
+        return f"{self.gradients.shape[1]} samples, {self.gradients.shape[2]} numbers per gradient"
+
+    @property
+    def yardstick(self) -> str:
+        """White noise of the same shape, by its limit for large matrices, and gradients that are all the same."""
+        samples, size = self.gradients.shape[1:]
+        rank = samples * size / (samples**0.5 + size**0.5) ** 2
+        white = f"white noise has about {rank:.3g}, {samples**-0.5:.3g} and 0"
+        return f"{white}; one gradient for all samples 1, inf and 1"
 
     @property
     def covariance(self) -> Tensor:
@@ -158,6 +187,8 @@ def gradient_shattering(
     >>> found = gradient_shattering(model, x, statistics="batch")
     >>> found.autocorrelation(5).shape, found.effective_rank.shape  # (networks, lags) and (networks,)
     (torch.Size([1, 6]), torch.Size([1]))
+    >>> print(repr(found).splitlines()[-2])
+      compare: white noise has about 1.78, 0.25 and 0; one gradient for all samples 1, inf and 1
     """
     samples_in(batch)  # refused before anything is computed
     # In a caller's inference mode nothing would have a gradient, and all of them would be 0.

@@ -4,9 +4,10 @@ With t the threshold, ``degenerate`` is the fraction with |λ| < t, ``negative``
 
 - ``exact`` forms the matrix and finds all eigenvalues; it settles the question up to some 20,000 parameters.
 - ``lanczos`` is stochastic Lanczos quadrature. m steps from a probe prove limits on its spectral mass left of ±t
-  (Chebyshev, Markov, Stieltjes); steps grow until these are closer than a tolerance, or the budget ends and the
-  answer is marked unresolved. Its fractions are the middles of the limits.
-- ``moments`` fits orhan2018's mixture to four stochastic moments. It proves nothing and is never resolved.
+  (Chebyshev, Markov, Stieltjes); steps grow until these are closer than a tolerance, or the budget ends. Then the
+  answer is marked unresolved: the interval, not its middle, is what was found.
+- ``moments`` fits orhan2018's mixture to four stochastic moments. It proves nothing: any fraction from 0 to 1 goes
+  with these moments, so that is its interval, and what the mixture says is no more than a guess.
 
 Fewer samples than parameters make zeros of their own: state the number of samples with every fraction.
 """
@@ -14,7 +15,7 @@ Fewer samples than parameters make zeros of their own: state the number of sampl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,51 +23,44 @@ import torch
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import at_least, one_of, require, whole_numbers
-from skiplab.curvature.methods import (
-    FRACTIONS,
-    SHORT_STEPS,
-    SpectrumRule,
-    SpectrumSettings,
-    by_moments,
-    exact,
-    lanczos,
-)
+from skiplab.checks import require
+from skiplab.curvature.methods import FRACTIONS, SHORT_STEPS, SpectrumRule, SpectrumSettings, found_by
+from skiplab.curvature.probe_noise import LEVEL
 from skiplab.curvature.products import HessianProduct, chosen_parameters
+from skiplab.curvature.spectrum_methods import Exact, Lanczos, SpectrumMethod, spectrum_method
 from skiplab.ensembles import Ensemble
+from skiplab.measurements.estimate import Estimate, joined
+from skiplab.measurements.result import Result
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
 
-METHODS = ("auto", "exact", "lanczos", "moments")
 LARGEST_EXACT = 20_000
 # `auto` takes `exact` if the eigensolver needs less than this; its speed was measured on 2 cores and on an H200.
 EXACT_SECONDS, EXACT_RATE = 120.0, {"cpu": 2e10, "cuda": 2e12}
 
 
-@dataclass(frozen=True)
-class HessianSpectrum:
-    """Fractions of the spectrum with standard errors and intervals, one number a member; see the module.
+@dataclass(frozen=True, repr=False)
+class HessianSpectrum(Result):
+    """Fractions of the spectrum with their intervals, one number a member; see the module.
 
-    ``*_stderr`` is the noise of the probes alone. [``*_low``, ``*_high``] holds the fraction with the probes' noise
-    at 99 % and, for Lanczos, the guaranteed limits of the quadrature. ``nodes`` and ``weights`` (E, k, m) are the
-    quadrature (for ``exact`` the eigenvalues themselves); ``moments`` (E, 4) are those of a random eigenvalue.
+    The interval of a fraction holds the probes' noise at 99 % and, for Lanczos, the proved limits of the quadrature.
+    A fraction that is not ``resolved`` has the middle of its interval for a value. ``guesses`` are what the rule or
+    the mixture itself says of the three fractions: they add up to 1 and have no error bar. ``nodes`` and ``weights``
+    (E, k, m) are the quadrature (for ``exact`` the eigenvalues themselves); ``moments`` (E, 4) are those of a random
+    eigenvalue. ``blocks`` are the spectra of the layers' own blocks, where they were asked for.
     """
+
+    title = "Hessian spectrum"
+    reference = "Orhan & Pitkow (2018), figure 3; limits of Chebyshev, Markov and Stieltjes"
+    place = "part"
 
     method: str
     threshold: Tensor
-    degenerate: Tensor
-    negative: Tensor
-    positive: Tensor
-    degenerate_stderr: Tensor
-    negative_stderr: Tensor
-    positive_stderr: Tensor
-    degenerate_low: Tensor
-    degenerate_high: Tensor
-    negative_low: Tensor
-    negative_high: Tensor
-    positive_low: Tensor
-    positive_high: Tensor
+    degenerate: Estimate
+    negative: Estimate
+    positive: Estimate
+    guesses: dict[str, Tensor]
     resolved: Tensor
     largest: Tensor
     smallest: Tensor
@@ -80,6 +74,44 @@ class HessianSpectrum:
     steps: int
     blocks: dict[str, HessianSpectrum] = field(default_factory=dict)
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The whole network, and the layers whose blocks were measured too."""
+        return ("whole", *self.blocks) if self.blocks else ("",)
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The three fractions (E, 1 + blocks)."""
+        every = (self, *self.blocks.values())
+        return {name: joined([getattr(each, name) for each in every], 1) for name in FRACTIONS}
+
+    @property
+    def based_on(self) -> str:
+        """Parameters, samples and method."""
+        how = self.method if self.method == "exact" else f"{self.method}, {self.steps} steps"
+        return f"{self.dimension:,} parameters, {self.samples:,} samples, {how}"
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What counts as zero, how far eigenvalues reach, and what would settle an open answer."""
+        low, high = float(self.smallest.min()), float(self.largest.max())
+        points = self.threshold.unique().tolist()
+        near = f"{points[0]:.3g}" if len(points) == 1 else f"{points[0]:.3g} to {points[-1]:.3g}"
+        lines = [f"degenerate is |λ| < {near}, negative λ < −{near}; λ from {low:.3g} to {high:.3g}"]
+        open_ = int((~self.resolved).sum())
+        if open_:
+            which = "unresolved" if len(self.resolved) == 1 else f"unresolved in {open_} networks"
+            remedy = "more steps narrow the limits" if self.method == "lanczos" else "moments prove no limits"
+            rule = "the quadrature" if self.method == "lanczos" else "the mixture"
+            guess = ", ".join(f"{name} {float(self.guesses[name].mean()):.3g}" for name in FRACTIONS)
+            lines.append(f"{which}, {remedy}; {rule}'s guess without an error bar: {guess}")
+        return lines
+
+    @property
+    def yardstick(self) -> str:
+        """How many zeros the number of samples alone can make."""
+        return "fewer samples than parameters make zeros of their own; compare networks at equal samples"
+
 
 def hessian_spectrum(
     target: nn.Module | Ensemble | Subject,
@@ -87,60 +119,45 @@ def hessian_spectrum(
     *,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
-    method: str = "auto",
+    method: str | SpectrumMethod = "auto",
     threshold: float = 1e-3,
     relative: bool = False,
     kind: str = "hessian",
     parameters: Sequence[str] | None = None,
     blocks: bool = False,
     train_mode: bool = False,
-    probes: int = 10,
-    steps: int = 80,
-    max_steps: int = 320,
-    tolerance: float = 0.02,
-    deflate: int = 0,
-    seed: int = 0,
-    memory: int | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> HessianSpectrum:
     """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
 
-    ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|. ``blocks`` adds the spectrum of each
-    layer's own block. ``memory`` (bytes) bounds what Lanczos keeps; ``tell`` hears of it beforehand.
-
-    ``deflate`` takes so many eigenvalues of largest |λ| out exactly before ``lanczos`` or ``moments`` probe the rest.
-    On trained nets of 1,594 parameters (10 probes × 80 steps) 10 outliers cut the error of the second moment 6- to
-    80-fold, from 15 % of it to between 2 % and .2 %, and 30 cut it 20- to 280-fold. The limits at ±1e-3 became 5 to
-    15 % narrower, which the same time spent on further steps did as well where we compared: hence the default 0.
+    ``method`` is ``Exact()``, ``Lanczos(…)``, ``Moments(…)``, the name of one of them, or "auto": exact where the
+    network is small, else Lanczos. ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|.
+    ``blocks`` adds the spectrum of each layer's own block. ``tell`` hears of the memory that Lanczos will need, and
+    how far it is.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
-    >>> bool(spectrum.degenerate_low <= spectrum.degenerate <= spectrum.degenerate_high), spectrum.method
-    (True, 'exact')
+    >>> spectrum.method, spectrum.degenerate.value.shape, bool(spectrum.resolved)
+    ('exact', torch.Size([1]), True)
+    >>> short = Lanczos(probes=10, max_steps=9)
+    >>> few = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), method=short)
+    >>> bool(few.degenerate.low < spectrum.degenerate.value < few.degenerate.high), bool(few.resolved)
+    (True, False)
     """
-    one_of("method", method, METHODS)
+    chosen = spectrum_method(method)
     require(
         threshold > 0 and math.isfinite(threshold),
         f"threshold is {threshold}; give a positive number, say 1e-3.",
     )
-    whole_numbers(probes=probes, steps=steps, max_steps=max_steps)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     given = list(batches_of(batches))
     names = chosen_parameters(subject, parameters)
-    at_least("deflate", deflate, 0)
-    at_least("tolerance", tolerance, 0)
-    require(
-        deflate == 0 or method in ("lanczos", "moments"),
-        f"deflate is {deflate}, but method {method!r} probes nothing or may not; choose 'lanczos' or 'moments'.",
-    )
-    settings = SpectrumSettings(
-        threshold, relative, probes, steps, max_steps, tolerance, deflate, seed, memory, tell
-    )
-    found = _spectrum(subject, given, names, kind, method, settings)
+    settings = SpectrumSettings(threshold, relative, tell)
+    found = _spectrum(subject, given, names, kind, chosen, settings)
     if not blocks:
         return found
     layers = dict.fromkeys(name.rpartition(".")[0] for name in names)
     own = {layer: [name for name in names if name.rpartition(".")[0] == layer] for layer in layers}
-    each = {layer: _spectrum(subject, given, own[layer], kind, method, settings) for layer in layers}
+    each = {layer: _spectrum(subject, given, own[layer], kind, chosen, settings) for layer in layers}
     return replace(found, blocks=each)
 
 
@@ -149,42 +166,34 @@ def _spectrum(
     batches: list[Batch],
     names: Sequence[str],
     kind: str,
-    method: str,
+    method: SpectrumMethod | None,
     settings: SpectrumSettings,
 ) -> HessianSpectrum:
     dimension = sum(subject.parameters[name][0].numel() for name in names)
     device = subject.parameters[names[0]].device
-    if method == "auto":
-        method = "exact" if _exact_fits(dimension, subject.size, device) else "lanczos"
-    find = {"exact": exact, "lanczos": lanczos, "moments": by_moments}[method]
+    if method is None:
+        method = Exact() if _exact_fits(dimension, subject.size, device) else Lanczos()
     rules, samples = [], 0
     for members in _groups(method, subject.size, dimension, device, settings):
         part = subject.members(members)
         # An iterator: a list of bare tensors would count as one batch.
         product = HessianProduct(part, iter(batches), kind=kind, parameters=names)
         samples = product.samples
-        rules.append(find(product, members, settings))
-    return _joined(method, rules, dimension, samples)
+        rules.append(found_by(method, product, members, settings))
+    return _joined(method.name, rules, dimension, samples)
 
 
 def _groups(
-    method: str, size: int, dimension: int, device: torch.device, settings: SpectrumSettings
+    method: SpectrumMethod, size: int, dimension: int, device: torch.device, settings: SpectrumSettings
 ) -> Iterator[slice]:
     """Members at a time: one matrix fits more surely than all, Lanczos takes as many as its plan says."""
-    if method == "exact":
+    if isinstance(method, Exact):
         at_once = 1
     else:
-        steps = settings.max_steps if method == "lanczos" else SHORT_STEPS
-        planned = la.plan(
-            size,
-            settings.probes,
-            dimension,
-            min(steps, dimension),
-            budget=settings.memory,
-            device=device,
-        )
+        steps = min(method.max_steps if isinstance(method, Lanczos) else SHORT_STEPS, dimension)
+        planned = la.plan(size, method.probes, dimension, steps, budget=method.memory, device=device)
         at_once = planned.members_at_once
-        if method == "lanczos":
+        if isinstance(method, Lanczos):
             settings.tell(str(planned))
     for start in range(0, size, at_once):
         yield slice(start, min(start + at_once, size))
@@ -206,16 +215,18 @@ def _joined(method: str, rules: list[SpectrumRule], dimension: int, samples: int
 
     nodes = torch.cat([padded(rule.nodes, rule.nodes[..., -1]) for rule in rules])
     weights = torch.cat([padded(rule.weights, torch.zeros_like(rule.weights[..., -1])) for rule in rules])
+    resolved = torch.cat([rule.resolved for rule in rules])
+    guesses = {name: torch.cat([rule.guesses[name] for rule in rules]) for name in FRACTIONS}
     fields: dict[str, Any] = {}
     for name in FRACTIONS:
-        fields[name] = torch.cat([rule.values[name] for rule in rules])
-        fields[f"{name}_stderr"] = torch.cat([rule.errors[name] for rule in rules])
-        fields[f"{name}_low"] = torch.cat([rule.lows[name] for rule in rules])
-        fields[f"{name}_high"] = torch.cat([rule.highs[name] for rule in rules])
+        low, high = (torch.cat([getattr(rule, side)[name] for rule in rules]) for side in ("lows", "highs"))
+        value = torch.where(resolved, guesses[name], (low + high) / 2)
+        fields[name] = Estimate(value, low, high, LEVEL, ~resolved)
     return HessianSpectrum(
         method=method,
         threshold=torch.cat([rule.threshold for rule in rules]),
-        resolved=torch.cat([rule.resolved for rule in rules]),
+        guesses=guesses,
+        resolved=resolved,
         largest=nodes.amax((-1, -2)),
         smallest=nodes.amin((-1, -2)),
         moments=torch.cat([rule.moments for rule in rules]),

@@ -1,89 +1,27 @@
 """What every measurement returns, in one shape: estimates with intervals, a table, a figure and a few lines of text.
 
-An ``Estimate`` is a value and an interval that holds it. A ``Result`` names its layers and its estimates (networks,
-layers); from these follow ``frame()``, ``plot()`` and what a terminal shows. An open question, one whose interval has
-no end or whose value is unknown, is never shown as a point.
+A ``Result`` names its layers and its estimates (networks, layers); from these follow ``frame()``, ``plot()`` and what
+a terminal or a notebook shows. An open question, one whose interval has no end, whose value is unknown or whose
+limits further work would narrow, is never shown as a point.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from html import escape
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import Tensor
+
+from skiplab.measurements.estimate import ENDS, Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LEVEL = 0.95
 MOST_LINES = 8  # networks that a figure draws by themselves; of more, the mean and its interval
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """Values with 95 % intervals, tensors of one shape; where all three are equal the value is exact.
-
-    NaN stands for what is not known: a diverged network's value, or the value of an open question, of which the
-    interval may still say something.
-    """
-
-    value: Tensor
-    low: Tensor
-    high: Tensor
-
-    @staticmethod
-    def exact(value: Tensor) -> Estimate:
-        """A value without error."""
-        return Estimate(value, value, value)
-
-    @staticmethod
-    def mean(samples: Tensor, dim: int = -1) -> Estimate:
-        """The mean along an axis with Student's interval, mean ± t·s/√n; of one sample the interval has no ends."""
-        count, value = samples.shape[dim], samples.mean(dim)
-        if count < 2:
-            return Estimate(value, value - torch.inf, value + torch.inf)
-        from scipy import stats
-
-        half = float(stats.t.ppf(0.5 + LEVEL / 2, count - 1)) * samples.std(dim) / math.sqrt(count)
-        return Estimate(value, value - half, value + half)
-
-    @staticmethod
-    def median(samples: Tensor, dim: int = -1) -> Estimate:
-        """The median along an axis between two order statistics, which assumes nothing about the samples' law.
-
-        Fewer than 6 samples have no two such order statistics: the interval has no ends.
-        """
-        from scipy import stats
-
-        ordered, count = samples.sort(dim).values, samples.shape[dim]
-        # torch's own median of an even number is the lower of the two in the middle.
-        value = ordered.select(dim, (count - 1) // 2).lerp(ordered.select(dim, count // 2), 0.5)
-        left_out = int(stats.binom.ppf((1 - LEVEL) / 2, count, 0.5))
-        if left_out < 1:
-            return Estimate(value, value - torch.inf, value + torch.inf)
-        return Estimate(value, ordered.select(dim, left_out - 1), ordered.select(dim, count - left_out))
-
-    @property
-    def settled(self) -> Tensor:
-        """Where there is a value and its interval has two ends."""
-        return self.value.isfinite() & self.low.isfinite() & self.high.isfinite()
-
-    def __getitem__(self, index: Any) -> Estimate:
-        return Estimate(self.value[index], self.low[index], self.high[index])
-
-    def __str__(self) -> str:
-        if self.value.ndim:
-            return f"{tuple(self.value.shape)} estimates"
-        value, low, high = self.value.item(), self.low.item(), self.high.item()
-        if not bool(self.settled):
-            return "unknown" if math.isnan(low) or math.isinf(high - low) else f"{low:.3g} to {high:.3g}"
-        return f"{value:.3g}" if low == high else f"{value:.3g} ({low:.3g} to {high:.3g})"
-
-    __repr__ = __str__
+MOST_ROWS = 20  # of the table that a notebook shows
 
 
 class Result(ABC):
@@ -91,12 +29,19 @@ class Result(ABC):
 
     title: ClassVar[str]  # of the quantity, as a figure's axis has it
     reference: ClassVar[str]  # where it is defined
-    layers: tuple[str, ...]
+    member: ClassVar[str] = "network"  # what the estimates' first axis counts, and the second
+    place: ClassVar[str] = "layer"
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Names along the estimates' second axis: of the layers, unless a result counts something else."""
+        names: tuple[str, ...] = self.layers  # type: ignore[attr-defined]
+        return names
 
     @property
     @abstractmethod
     def estimates(self) -> Mapping[str, Estimate]:
-        """Estimates (E, layers) by quantity, the one that matters most first."""
+        """Estimates (E, places) by quantity, the one that matters most first."""
 
     @property
     @abstractmethod
@@ -108,68 +53,130 @@ class Result(ABC):
         """A value to compare with, in words; empty where there is none."""
         return ""
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Further lines of the text: what sums the estimates up, or which blocks were found and what was left out."""
+        found = getattr(self, "found", "")
+        return (f"measured in {found}",) if found else ()
+
     def frame(self) -> pd.DataFrame:
-        """A table with one row per network, layer and quantity: value, low, high."""
+        """A table with one row per layer, of several networks per network and layer: each quantity, its low and high.
+
+        What is exact has no low and high; what is partly unresolved says where it is resolved.
+        """
         import pandas as pd
 
-        rows = []
-        for quantity, estimate in self.estimates.items():
-            columns = [part.tolist() for part in (estimate.value, estimate.low, estimate.high)]
-            rows += [
-                {
-                    "network": network,
-                    "layer": layer,
-                    "quantity": quantity,
-                    **{name: column[network][place] for name, column in zip(_ENDS, columns, strict=True)},
-                }
-                for network in range(len(estimate.value))
-                for place, layer in enumerate(self.layers)
-            ]
-        return pd.DataFrame(rows)
+        networks, places = next(iter(self.estimates.values())).value.shape
+        columns: dict[str, list[Any]] = {}
+        if networks > 1:
+            columns[self.member] = [network for network in range(networks) for _ in range(places)]
+        if self.places != ("",):
+            columns[self.place] = [*self.places] * networks
+        for quantity, each in self.estimates.items():
+            exact = bool(((each.low == each.high) | each.low.isnan()).all())
+            ends = ("value",) if exact else ENDS
+            for end in ends:
+                name = quantity if end == "value" else f"{quantity}, {end}"
+                columns[name] = getattr(each, end).flatten().tolist()
+            if each.unresolved is not None and bool(each.unresolved.any()):
+                columns[f"{quantity}, resolved"] = each.settled.flatten().tolist()
+        return pd.DataFrame(columns)
 
     def plot(self) -> Any:
-        """Draw the first quantity by layer: each network with its interval or, of many, their mean with its own."""
+        """Draw the first quantity by layer, or every quantity of a result without layers, with their intervals.
+
+        Each network has a line of its own; of many it is their mean, with the interval of that.
+        """
+        if self.places == ("",):
+            return self._plot_by_network()
         from skiplab.figures.style import new_figure
 
         name, estimate = next(iter(self.estimates.items()))
         if len(estimate.value) > MOST_LINES:
-            estimate = Estimate.mean(estimate.value, 0)[None]
+            estimate = _over_networks(estimate)[None]
         figure, axes = new_figure(width=4.8)
-        places = range(1, len(self.layers) + 1)
-        for each in zip(estimate.value, estimate.low, estimate.high, strict=True):
-            value, low, high = (part.detach().double().cpu().numpy() for part in each)
+        places = range(1, len(self.places) + 1)
+        for network in range(len(estimate.value)):
+            value, low, high = _drawn(estimate[network])
             (line,) = axes[0, 0].plot(places, value, marker="o")
             axes[0, 0].fill_between(places, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
-        few = len(self.layers) <= 12
-        axes[0, 0].set_xticks(places if few else places[:: len(self.layers) // 6])
+            axes[0, 0].vlines(places, low, high, color=line.get_color(), linewidth=1.2)
+        few = len(self.places) <= 12
+        axes[0, 0].set_xticks(places if few else places[:: len(self.places) // 6])
         if few:
-            axes[0, 0].set_xticklabels(self.layers, rotation=35, ha="right")
-        axes[0, 0].set(xlabel="layer", ylabel=f"{self.title}, {name}")
+            axes[0, 0].set_xticklabels(self.places, rotation=35, ha="right")
+        order = self.place if few else f"{self.place}, in order"
+        axes[0, 0].set(title=self.title, xlabel=order, ylabel=name)
+        return figure
+
+    def _plot_by_network(self) -> Any:
+        """Every quantity in a panel of its own, with the networks side by side."""
+        from skiplab.figures.style import new_figure
+
+        figure, axes = new_figure(len(self.estimates), width=2.4 * len(self.estimates))
+        for panel, (name, estimate) in zip(axes[0], self.estimates.items(), strict=True):
+            value, low, high = _drawn(estimate[:, 0])
+            places = range(1, len(value) + 1)
+            panel.plot(places, value, "o")
+            panel.vlines(places, low, high, linewidth=1.2)
+            panel.set(xlim=(0.5, len(value) + 0.5), xlabel=self.member)
+            panel.set_xticks(places if len(value) <= 12 else places[:: len(value) // 6])
+            panel.set_title(fill(name, 26), fontsize="small")
+        figure.suptitle(self.title)
         return figure
 
     def __repr__(self) -> str:
-        first = next(iter(self.estimates.values()))
-        networks = len(first.value)
-        counts = {"network": networks, "layer": len(self.layers)}
-        counted = ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
-        lines = [f"{self.title} of {counted}, {self.based_on}"]
+        networks = len(next(iter(self.estimates.values())).value)
+        lines = [f"{self.title} of {self._counted(networks)}, {self.based_on}"]
         for quantity, estimate in self.estimates.items():
-            # Over networks, whose spread is what a further network would differ by.
-            by_layer = estimate[0] if networks == 1 else Estimate.mean(estimate.value, 0)
-            lines.append(f"  {quantity}: {_range(by_layer, self.layers)}")
+            by_place = estimate[0] if networks == 1 else _over_networks(estimate)
+            lines.append(f"  {quantity}: {_range(by_place, self.places)}")
+        lines += [f"  {remark}" for remark in self.remarks]
         if self.yardstick:
             lines.append(f"  compare: {self.yardstick}")
         return "\n".join([*lines, f"  {self.reference}"])
 
+    def _repr_html_(self) -> str:
+        """The text, and the first rows of the table."""
+        table = self.frame()
+        shown = table.head(MOST_ROWS).to_html(index=False, float_format=lambda number: f"{number:.4g}")
+        more = f"<p>{len(table) - MOST_ROWS} further rows in .frame()</p>" if len(table) > MOST_ROWS else ""
+        return f"<pre>{escape(repr(self))}</pre>{shown}{more}"
 
-_ENDS = ("value", "low", "high")
+    def _counted(self, networks: int) -> str:
+        """How many networks and layers there are; of a single network nothing is said."""
+        counts = {self.member: networks, self.place: len(self.places)}
+        if self.places == ("",):
+            counts.pop(self.place)
+        elif networks == 1:
+            counts.pop(self.member)
+        return ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
 
 
-def _range(by_layer: Estimate, layers: tuple[str, ...]) -> str:
-    """The smallest and the largest of the layers, or the one there is."""
-    known = by_layer.value.isfinite().nonzero().flatten().tolist()
+def _drawn(estimate: Estimate) -> list[Any]:
+    """Value, low and high as arrays; no value where the question is open, since there the interval is the answer."""
+    known = estimate.settled & estimate.value.isfinite()
+    points = torch.where(known, estimate.value, torch.nan)
+    return [part.detach().double().cpu().numpy() for part in (points, estimate.low, estimate.high)]
+
+
+def _over_networks(estimate: Estimate) -> Estimate:
+    """The mean over networks, whose spread is what a further one would differ by; the diverged ones are left out."""
+    known = ~estimate.value.isnan().all(1)
+    return Estimate.mean(estimate.value[known], 0) if bool(known.any()) else estimate[0]
+
+
+def _range(by_place: Estimate, places: tuple[str, ...]) -> str:
+    """The smallest and the largest of the layers, or the one there is; the open ones by their limits."""
+    known = by_place.settled.nonzero().flatten().tolist()
+    if not known:
+        known = (by_place.low.isfinite() & by_place.high.isfinite()).nonzero().flatten().tolist()
     if not known:
         return "unknown"
-    ends = [pick(known, key=lambda place: float(by_layer.value[place])) for pick in (min, max)]
-    words = [f"{by_layer[place]} in {layers[place]}" for place in dict.fromkeys(ends)]
-    return " … ".join(words)
+    ends = [
+        pick(known, key=lambda place: float(by_place.low[place] + by_place.high[place]))
+        for pick in (min, max)
+    ]
+    words = [f"{by_place[place]}{places[place] and f' in {places[place]}'}" for place in dict.fromkeys(ends)]
+    left = len(places) - len(known)
+    return " … ".join(words) + (f"; {left} unknown" if left else "")

@@ -9,8 +9,8 @@ the next layer sees of it (after activation and skip). Three kinds of singularit
   sample's loss depends, so that their incoming weights do not learn;
 - *overlap*: the correlation between the incoming weights of two units of a layer, averaged over pairs;
 - *linear dependence*: the share of the three largest eigenvalues in the covariance of a layer's responses, and
-  their effective rank exp(−Σ pᵢ ln pᵢ), p = λ/Σλ (Roy & Vetterli 2007). A layer that does not respond at all
-  has share 1 and rank 0.
+  their entropy rank exp(−Σ pᵢ ln pᵢ), p = λ/Σλ (the "effective rank" of Roy & Vetterli 2007). A layer that does not
+  respond at all has share 1 and rank 0.
 
 The layer's number is the mean over its units or pairs, the network's the mean over its layers.
 """
@@ -18,125 +18,27 @@ The layer's number is the mean over its units or pairs, the network's the mean o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused, at_least, near, require
 from skiplab.ensembles import Ensemble
+from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
-from skiplab.subjects.wiring import (
+from skiplab.subjects.weight_layers import (
     WeightLayer,
-    Wiring,
     inputs_of,
-    signals,
     unit_axis,
+    units_first,
     units_of,
     weight_layers,
-    wiring,
 )
+from skiplab.subjects.wiring import Wiring, signals, wiring
 
 _PAIRS_AT_ONCE = 2**22  # correlations in memory: 32 MiB
-
-
-@dataclass(frozen=True)
-class LayerSingularities:
-    """One layer's units; every tensor is (E, units).
-
-    ``readers`` are the layers that read the units; if none could be identified, ``outgoing`` is NaN and the
-    responses are the layer's own output, before any activation. ``overlap`` is a unit's mean correlation
-    with the others and ``closest`` its largest; NaN where weights do not vary (a unit with zero weights, a
-    layer with one input) or no other unit reads the same inputs. ``eigenvalues`` are those of the responses'
-    covariance, descending. ``stuck`` is None where no loss was given.
-    """
-
-    name: str
-    readers: tuple[str, ...]
-    incoming: Tensor
-    outgoing: Tensor
-    dead: Tensor
-    zero: Tensor
-    stuck: Tensor | None
-    overlap: Tensor
-    closest: Tensor
-    eigenvalues: Tensor
-    top: int = 3
-
-    @property
-    def norm(self) -> Tensor:
-        """Mean norm of the incoming weights, (E,)."""
-        return self.incoming.mean(1)
-
-    @property
-    def mean_overlap(self) -> Tensor:
-        """Mean correlation over pairs of units, (E,); units without one are left out."""
-        return self.overlap.nanmean(1)
-
-    @property
-    def dependence(self) -> Tensor:
-        """Share of the largest eigenvalues in the covariance of the responses, (E,)."""
-        total = self.eigenvalues.sum(1)
-        return torch.where(total > 0, self.eigenvalues[:, : self.top].sum(1) / total, 1.0)
-
-    @property
-    def effective_rank(self) -> Tensor:
-        """exp(entropy) of the eigenvalues' shares, (E,)."""
-        total = self.eigenvalues.sum(1, keepdim=True)
-        shares = self.eigenvalues / total
-        entropy = torch.special.entr(shares).sum(1)
-        return torch.where(total[:, 0] > 0, entropy.exp(), 0.0)
-
-
-@dataclass(frozen=True)
-class Singularities:
-    """The layers in the order they are called, and the network's means over layers, each (E,)."""
-
-    layers: tuple[LayerSingularities, ...]
-    samples: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the layers."""
-        return tuple(layer.name for layer in self.layers)
-
-    @property
-    def norm(self) -> Tensor:
-        """Mean norm of incoming weights (orhan2018, figure 4c)."""
-        return torch.stack([layer.norm for layer in self.layers], 1).mean(1)
-
-    @property
-    def overlap(self) -> Tensor:
-        """Mean overlap of units (figure 4d)."""
-        return torch.stack([layer.mean_overlap for layer in self.layers], 1).nanmean(1)
-
-    @property
-    def dependence(self) -> Tensor:
-        """Mean linear dependence between units (figure 4e)."""
-        return torch.stack([layer.dependence for layer in self.layers], 1).mean(1)
-
-    @property
-    def effective_rank(self) -> Tensor:
-        """Mean effective rank of the responses."""
-        return torch.stack([layer.effective_rank for layer in self.layers], 1).mean(1)
-
-    @property
-    def dead(self) -> Tensor:
-        """Share of units whose response is the same on every sample."""
-        return torch.cat([layer.dead for layer in self.layers], 1).double().mean(1)
-
-    @property
-    def zero(self) -> Tensor:
-        """Probability of a zero response, over units and samples (figure 7b)."""
-        return torch.cat([layer.zero for layer in self.layers], 1).mean(1)
-
-    def __getitem__(self, name: str) -> LayerSingularities:
-        for layer in self.layers:
-            if layer.name == name:
-                return layer
-        raise Refused(f"layer {name!r} was not measured.{near(name, self.names)}")
 
 
 def singularities(
@@ -156,6 +58,8 @@ def singularities(
     >>> found = singularities(model, (x, y))
     >>> found.norm.shape, found.overlap.shape, found.dependence.shape, found.dead.shape  # (networks,) each
     (torch.Size([1]), torch.Size([1]), torch.Size([1]), torch.Size([1]))
+    >>> print(repr(found).splitlines()[0])
+    Singularities of 2 layers, 16 samples
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     at_least("top", top, 1)
@@ -312,7 +216,7 @@ def _weights(subject: Subject) -> dict[str, Tensor]:
     """The weights of every weight layer as the network uses them, (E, units, …), parametrised or not."""
 
     def run(model: nn.Module) -> dict[str, Tensor]:
-        return {name: part.weight.detach() for name, part in weight_layers(model).items()}
+        return {name: units_first(part, part.weight.detach()) for name, part in weight_layers(model).items()}
 
     # Borrowed: a parametrisation may write buffers when its weight is read, as the spectral norm does in training.
     with subject.borrowed(), torch.no_grad():

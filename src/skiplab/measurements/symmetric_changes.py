@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skiplab.architectures.initialisers import WEIGHTED
 from skiplab.checks import Refused, require
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.hooks import visited
 from skiplab.subjects.subject import call_on_input
-from skiplab.subjects.wiring import Wiring, stored_names, units_of, weight_layers
+from skiplab.subjects.weight_layers import units_first, units_of, weight_layers
+from skiplab.subjects.wiring import Wiring, stored_names
 
 
 @dataclass(frozen=True)
@@ -121,24 +121,31 @@ def permuted(
 ) -> Subject:
     """The networks with the units of one layer a member in another order; ``along`` is from ``companions``."""
     state, stored = subject.parameters | subject.fixed, stored_names(subject.module)
+    known = weight_layers(subject.module)
     new: dict[str, Tensor] = {}
     for layer in dict.fromkeys(name for name, _ in orders):
         units = next(len(order) for name, order in orders if name == layer)
         rest = torch.arange(units)
         index = torch.stack([order if name == layer else rest for name, order in orders]).to(subject.device)
-        rows = [stored[layer, key] for key in ("weight", "bias") if (layer, key) in stored]
-        for name in dict.fromkeys([*rows, *along.get(layer, ())]):
+        own = stored[layer, "weight"]
+        rows = units_first(known[layer], new.get(own, state[own]))
+        new[own] = units_first(known[layer], _taken(rows, index, 1))
+        biases = [stored[layer, "bias"]] if (layer, "bias") in stored else []
+        for name in dict.fromkeys([*biases, *along.get(layer, ())]):
             new[name] = _taken(new.get(name, state[name]), index, 1)
-        for name in dict.fromkeys(stored[reader, "weight"] for reader in wired.readers[layer]):
+        for name, reader in {
+            stored[reader, "weight"]: known[reader] for reader in wired.readers[layer]
+        }.items():
             # Behind a flattened map each unit is a run of features.
-            split = new.get(name, state[name]).unflatten(2, (units, -1))
-            new[name] = _taken(split, index, 2).flatten(2, 3)
+            split = units_first(reader, new.get(name, state[name])).unflatten(2, (units, -1))
+            new[name] = units_first(reader, _taken(split, index, 2).flatten(2, 3))
     return subject.with_tensors(new)
 
 
 def companions(subject: Subject, batch: Batch) -> dict[str, list[str]]:
     """State with one number a unit that is used between a layer and the next one called, by layer."""
     parts, stored = dict(subject.module.named_modules()), stored_names(subject.module)
+    known = weight_layers(subject.module)
     order: list[str] = []
 
     def hook_for(name: str) -> Callable[..., None]:
@@ -159,9 +166,9 @@ def companions(subject: Subject, batch: Batch) -> dict[str, list[str]]:
     layer, units = "", 0
     for name in order:
         part = parts[name]
-        if isinstance(part, WEIGHTED):
+        if name in known:
             # Only its first call counts, as in the wiring.
-            layer, units = ("", 0) if name in found else (name, units_of(part))
+            layer, units = ("", 0) if name in found else (name, units_of(known[name]))
             found.setdefault(name, [])
         elif units:
             own = part.named_parameters(recurse=False)

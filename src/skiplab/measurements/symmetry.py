@@ -18,7 +18,7 @@ the outputs, ‖y′ − y‖ / ‖y‖ over all samples. A symmetric network ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +27,8 @@ from torch import Tensor, nn
 from skiplab.checks import at_least, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
+from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.result import Result
 from skiplab.measurements.symmetric_changes import (
     chained_pairs,
     companions,
@@ -39,11 +41,12 @@ from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
-from skiplab.subjects.wiring import check_weight_layers, units_of, weight_layers, wiring
+from skiplab.subjects.weight_layers import check_weight_layers, units_of, weight_layers
+from skiplab.subjects.wiring import wiring
 
 
-@dataclass(frozen=True)
-class Symmetry:
+@dataclass(frozen=True, repr=False)
+class Symmetry(Result):
     """What the changes did, draw by draw; tensors are (E,) before and (E, draws) after.
 
     ``changed`` (E, draws, 2 or 1) numbers the ``layers`` that were rescaled against each other, or permuted. NaN
@@ -51,6 +54,10 @@ class Symmetry:
     outputs with two classes or more. A diverged member of an ensemble has NaN in all of them, a diverged network by
     itself is refused. ``exhaustive``: the draws are all there are, so nothing is left to chance.
     """
+
+    title = "Symmetry"
+    reference = "orhan2017, section 2.1 and figures 2 and 12"
+    places = ("",)
 
     layers: tuple[str, ...]
     changed: Tensor
@@ -62,6 +69,31 @@ class Symmetry:
     change: Tensor
     samples: int
     exhaustive: bool = False
+    kind: str = "changes"
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """Means over draws, (E, 1): the change of the outputs, and the score where there is one."""
+        every = {"relative change of the outputs": self.change}
+        words = {"accuracy": "accuracy after over before", "agreement": "same answers"}[self.scored_by]
+        if not bool(self._scores.isnan().all()):
+            every[words] = self._scores
+        return {
+            words: Estimate.exact(values.mean(1, keepdim=True))
+            if self.exhaustive
+            else Estimate.mean(values).within(0)[:, None]
+            for words, values in every.items()
+        }
+
+    @property
+    def based_on(self) -> str:
+        """How often what was changed, and on how many samples."""
+        return f"{self.change.shape[1]} {self.kind} among {len(self.layers)} layers, {self.samples} samples"
+
+    @property
+    def yardstick(self) -> str:
+        """A network that has the symmetry."""
+        return "a network with this symmetry has 0, up to rounding, and 1"
 
     @property
     def scored_by(self) -> str:
@@ -126,6 +158,8 @@ def rescaling_symmetry(
     >>> found = rescaling_symmetry(model, (x, y))
     >>> bool(found.mean_change < 1e-5)  # without skips, layers of rectifiers can be rescaled against each other
     True
+    >>> print(repr(found).splitlines()[0])
+    Symmetry of 1 network, 10 rescalings by 10 among 3 layers, 16 samples
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
     require(0 < factor < torch.inf, f"factor is {factor}, but must be a positive number such as 10.")
@@ -146,7 +180,8 @@ def rescaling_symmetry(
     def change(draw: int) -> Subject:
         return rescaled(subject, [pairs[int(pick[draw])] for pick in picks], factor)
 
-    return _compared(subject, every, change, names, changed, exhaustive=draws is None)
+    kind = f"rescalings by {factor:g}"
+    return _compared(subject, every, change, names, changed, kind, exhaustive=draws is None)
 
 
 def permutation_symmetry(
@@ -188,7 +223,7 @@ def permutation_symmetry(
         orders = [(names[pick], order) for pick, order in (plan[draw] for plan in plans)]
         return permuted(subject, wired, along, orders)
 
-    return _compared(subject, every, change, names, changed)
+    return _compared(subject, every, change, names, changed, "permutations")
 
 
 def _compared(
@@ -197,6 +232,7 @@ def _compared(
     change: Callable[[int], Subject],
     layers: tuple[str, ...],
     changed: Tensor,
+    kind: str,
     exhaustive: bool = False,
 ) -> Symmetry:
     """Run the networks before and after every change, batch by batch, and add up what differs."""
@@ -221,6 +257,7 @@ def _compared(
         change=torch.stack([tally.change for tally in after], 1),
         samples=before.samples,
         exhaustive=exhaustive,
+        kind=kind,
     )
 
 

@@ -21,7 +21,7 @@ from torch.nn.parameter import is_lazy
 from skiplab.checks import Refused, listed, near, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
 from skiplab.subjects.batches import LABEL_KEYS, Batch, outside_inference_mode, target_of
-from skiplab.subjects.blocks import block_names, layer_names
+from skiplab.subjects.blocks import Blocks, find_blocks, layer_names
 from skiplab.subjects.failures import PLAIN, refuse_criterion, refuse_forward
 from skiplab.subjects.hooks import After, Before, first_argument, visited, with_first_tensor
 from skiplab.torch_private import saved_tensors_are_hooked, tree_map_only
@@ -103,7 +103,12 @@ class Subject:
     @property
     def blocks(self) -> tuple[str, ...]:
         """Names of the repeated blocks, input to output."""
-        return block_names(self.module)
+        return self.structure.names
+
+    @property
+    def structure(self) -> Blocks:
+        """The repeated blocks with stem, head and what lies between them: what is measured and what is left out."""
+        return find_blocks(self.module)
 
     def members(self, part: slice) -> Subject:
         """The same subject with only some of its members."""

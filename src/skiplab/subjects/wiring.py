@@ -1,6 +1,6 @@
 """Which layer reads which units: found by running the network once and following its computation graph.
 
-A weight layer is a ``Linear`` or a convolution. Its units are its output features or channels. Layer B reads the
+The units of a weight layer (``weight_layers``) are its output features or channels. Layer B reads the
 units of layer A if B's input comes from A's output through operations that keep units apart (``operations``), such as
 activations, pooling and sums with skips. Where a sum joins several layers of one chain, as in a residual network, the
 last of them is the one read: what B sees there is *its* layer's response x_l = f(W x_{l−1}) + x_{l−1}. Anything else
@@ -12,38 +12,17 @@ The functions here share Subject's private ways of calling a network: they belon
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from skiplab.architectures.initialisers import WEIGHTED
-from skiplab.checks import Refused, near, require
 from skiplab.subjects.hooks import first_argument, visited
 from skiplab.subjects.operations import keeps_units_apart
 from skiplab.subjects.subject import Batch, Subject, call_on_input
-
-WeightLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
-
-
-def weight_layers(module: nn.Module) -> dict[str, WeightLayer]:
-    """The Linear and convolution layers of a network by name."""
-    return {name: part for name, part in module.named_modules() if isinstance(part, WEIGHTED)}
-
-
-def check_weight_layers(module: nn.Module, layers: Sequence[str] | None) -> None:
-    """Refuse names of layers that do not exist or have no weights."""
-    known, every = weight_layers(module), dict(module.named_modules())
-    require(len(known) > 0, "the network has no Linear or convolution, so there are no weights to change.")
-    for name in layers or ():
-        if name not in every:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
-        if name not in known:
-            inside = [other for other in known if other.startswith(f"{name}.")]
-            remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"
-            raise Refused(f"layer {name!r} is a {type(every[name]).__name__} without units; {remedy}.")
+from skiplab.subjects.weight_layers import inputs_of, units_of, weight_layers
 
 
 def stored_names(module: nn.Module) -> dict[tuple[str, str], str]:
@@ -62,22 +41,6 @@ class Wiring:
 
     layers: tuple[str, ...]
     readers: Mapping[str, tuple[str, ...]]
-
-
-def units_of(layer: WeightLayer) -> int:
-    """Number of units of a weight layer: its output features or channels."""
-    return layer.out_features if isinstance(layer, nn.Linear) else layer.out_channels
-
-
-def inputs_of(layer: WeightLayer) -> int:
-    """Number of units a weight layer reads: its input features or channels."""
-    return layer.in_features if isinstance(layer, nn.Linear) else layer.in_channels
-
-
-def unit_axis(layer: WeightLayer) -> int:
-    """The axis of units in what a weight layer takes and gives, counted from the end."""
-    # Not by the weight, which a parametrisation (spectral norm, say) would compute anew, changing its buffers.
-    return -1 if isinstance(layer, nn.Linear) else -1 - len(layer.kernel_size)
 
 
 def wiring(subject: Subject, batch: Batch) -> Wiring:

@@ -50,6 +50,7 @@ class InterlayerCushions(Result):
     stderr: Tensor
     mode: str
     over: str
+    found: str = ""  # which blocks, where no layers were named
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -118,7 +119,8 @@ def interlayer_cushions(
         parts.append(torch.stack(found, -1))  # (E, 2, samples, spans)
     cushions, stderr = torch.cat(parts, 2).unbind(1)
     names = tuple(first if first == last else f"{first} → {last}" for first, last in spans)
-    return InterlayerCushions(names, cushions, stderr, mode, over)
+    blocks = str(subject.structure) if layers is None else ""
+    return InterlayerCushions(names, cushions, stderr, mode, over, blocks)
 
 
 def _cushions(part: Part, rows: slice, joint: bool, probes: int | None, stream: torch.Generator) -> Tensor:

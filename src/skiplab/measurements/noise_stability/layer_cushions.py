@@ -30,7 +30,13 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.hooks import first_argument, visited
 from skiplab.subjects.subject import LossFunction, call_on_input
-from skiplab.subjects.wiring import WeightLayer, check_weight_layers, inputs_of, weight_layers
+from skiplab.subjects.weight_layers import (
+    WeightLayer,
+    check_weight_layers,
+    inputs_of,
+    units_first,
+    weight_layers,
+)
 from skiplab.torch_private import convolution
 
 
@@ -116,12 +122,16 @@ def layer_cushions(
     removed = identities_by_layer(identities, known)
 
     def hook_of(name: str) -> Callable[..., None]:
-        def hook(layer: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-            assert isinstance(layer, WeightLayer)
+        layer = chosen[name]
+
+        def hook(_: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
             count = sum(key.partition("#")[0] == name for key in seen)
             weight, x = layer.weight, first_argument(args, kwargs)
             bare = weight - removed[name].to(weight) if name in removed else weight
-            image = F.linear(x, weight) if isinstance(layer, nn.Linear) else convolution(layer, x, weight)
+            if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+                image = convolution(layer, x, weight)
+            else:
+                image = F.linear(x, units_first(layer, weight))
             own = Norms(_norms(image), _norms(x), _norms(weight[None]), _norms(bare[None]))
             seen[name if count == 0 else f"{name}#{count + 1}"] = own
 
@@ -165,7 +175,7 @@ def layer_cushions(
 
 def _random(layer: WeightLayer) -> float:
     """The cushion of random weights, at positions that padding does not reach."""
-    strides = 1 if isinstance(layer, nn.Linear) else math.prod(layer.stride)
+    strides = math.prod(getattr(layer, "stride", ()))
     return (inputs_of(layer) * strides) ** -0.5
 
 

@@ -23,7 +23,8 @@ from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
-from skiplab.subjects.wiring import check_weight_layers, stored_names, weight_layers
+from skiplab.subjects.weight_layers import check_weight_layers, weight_layers
+from skiplab.subjects.wiring import stored_names
 
 
 @dataclass(frozen=True, repr=False)

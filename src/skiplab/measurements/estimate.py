@@ -1,0 +1,126 @@
+"""A value and the interval that holds it, for many networks and layers at once; see ``result``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LEVEL = 0.95
+ENDS = ("value", "low", "high")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Values with intervals of a level, tensors of one shape; where all three are equal the value is exact.
+
+    NaN stands for what is not known: a diverged network's value, or the value of an open question, of which the
+    interval may still say something. ``unresolved`` marks values that are no more than the middles of limits which
+    hold the true one: an interval, not a point, is the answer there.
+
+    >>> Estimate(torch.tensor(0.2), torch.tensor(0.0), torch.tensor(0.4), unresolved=torch.tensor(True))
+    0 to 0.4, unresolved
+    """
+
+    value: Tensor
+    low: Tensor
+    high: Tensor
+    level: float = LEVEL
+    unresolved: Tensor | None = None
+
+    @staticmethod
+    def exact(value: Tensor) -> Estimate:
+        """A value without error."""
+        return Estimate(value, value, value)
+
+    @staticmethod
+    def mean(samples: Tensor, dim: int = -1) -> Estimate:
+        """The mean along an axis with Student's interval, mean ± t·s/√n; of one sample the interval has no ends."""
+        count = samples.shape[dim]
+        spread = samples.std(dim) if count > 1 else torch.zeros_like(samples.mean(dim))
+        return Estimate.of_stderr(samples.mean(dim), spread / math.sqrt(count), count)
+
+    @staticmethod
+    def of_stderr(value: Tensor, stderr: Tensor, count: int) -> Estimate:
+        """A mean of ``count`` samples with its standard error, which makes Student's interval."""
+        if count < 2:
+            return Estimate(value, value - torch.inf, value + torch.inf)
+        from scipy import stats
+
+        half = float(stats.t.ppf(0.5 + LEVEL / 2, count - 1)) * stderr
+        return Estimate(value, value - half, value + half)
+
+    @staticmethod
+    def median(samples: Tensor, dim: int = -1) -> Estimate:
+        """The median along an axis between two order statistics, which assumes nothing about the samples' law.
+
+        Fewer than 6 samples have no two such order statistics: the interval has no ends. NaN among the samples, which
+        have no value, are left out.
+        """
+        from scipy import stats
+
+        ordered = samples.movedim(dim, -1).sort(-1).values  # NaN come last
+        count = (~ordered.isnan()).sum(-1)
+        cut = stats.binom.ppf((1 - LEVEL) / 2, count.clamp_min(1).cpu().numpy(), 0.5)
+        left_out = torch.as_tensor(cut, device=count.device).long()
+
+        def at(place: Tensor) -> Tensor:
+            return ordered.gather(-1, place.clamp(0, ordered.shape[-1] - 1)[..., None])[..., 0]
+
+        # torch's own median of an even number is the lower of the two in the middle.
+        value = at((count - 1) // 2).lerp(at(count // 2), 0.5).where(count > 0, torch.nan)
+        low, high = at(left_out - 1), at(count - left_out)
+        enough = left_out >= 1
+        return Estimate(value, low.where(enough, value - torch.inf), high.where(enough, value + torch.inf))
+
+    @staticmethod
+    def between(low: Tensor, high: Tensor, level: float = LEVEL) -> Estimate:
+        """What is known to lie between limits and no more: the value is their middle, and unresolved."""
+        return Estimate((low + high) / 2, low, high, level, torch.ones_like(low, dtype=torch.bool))
+
+    def within(self, least: float, most: float = torch.inf) -> Estimate:
+        """The estimate with its interval cut where the quantity ends: a share lies between 0 and 1."""
+        low, high = (end.clamp(least, most) for end in (self.low, self.high))
+        # A value may lie beyond by rounding.
+        low, high = torch.minimum(low, self.value), torch.maximum(high, self.value)
+        return Estimate(self.value, low, high, self.level, self.unresolved)
+
+    @property
+    def settled(self) -> Tensor:
+        """Where there is a value that its interval, which has two ends, is an error bar of."""
+        finite = self.value.isfinite() & self.low.isfinite() & self.high.isfinite()
+        finite |= (self.low == self.high) & (self.value == self.low)  # ∞ where that is exact
+        return finite if self.unresolved is None else finite & ~self.unresolved
+
+    @property
+    def stderr(self) -> Tensor:
+        """The standard error of a normal law with this interval, which so includes all that the interval does."""
+        from scipy import stats
+
+        return (self.high - self.low) / (2 * float(stats.norm.ppf(0.5 + self.level / 2)))
+
+    def __getitem__(self, index: Any) -> Estimate:
+        marked = None if self.unresolved is None else self.unresolved[index]
+        return Estimate(self.value[index], self.low[index], self.high[index], self.level, marked)
+
+    def __str__(self) -> str:
+        if self.value.ndim and self.value.numel() != 1:
+            return f"{tuple(self.value.shape)} estimates"
+        value, low, high = self.value.item(), self.low.item(), self.high.item()
+        if not bool(self.settled):
+            known = not math.isnan(low) and math.isfinite(high - low)
+            return f"{low:.3g} to {high:.3g}, unresolved" if known else "unknown"
+        return f"{value:.3g}" if low == high else f"{value:.3g} ({low:.3g} to {high:.3g})"
+
+    __repr__ = __str__
+
+
+def joined(estimates: Sequence[Estimate], dim: int) -> Estimate:
+    """Estimates of one level as one, along a new axis."""
+    parts = [torch.stack([getattr(each, end) for each in estimates], dim) for end in ENDS]
+    marks = [~each.settled & each.low.isfinite() & each.high.isfinite() for each in estimates]
+    return Estimate(parts[0], parts[1], parts[2], estimates[0].level, torch.stack(marks, dim))
