@@ -12,7 +12,6 @@ from skiplab.studies.orhan2017.notes.derivatives import PrintedDerivatives, deri
 from skiplab.studies.orhan2017.notes.evidence import ROUNDING
 from skiplab.studies.orhan2017.notes.trials import (
     NETWORKS,
-    PLAIN_POINTS,
     SingularNetworks,
     multilayer,
     reduced,

@@ -95,8 +95,8 @@ STUDY = Study(
         ),
         Claim(
             "rescaling-literal",
-            "“The rescaling symmetry does not hold either”, taken literally: no rescaling of two matrices against each "
-            "other keeps the function.",
+            "“The rescaling symmetry does not hold either”, taken literally: no rescaling of two matrices against "
+            "each other keeps the function.",
             # The symmetry of section 2.1, of one matrix against another; one scale per unit is not in the paper.
             for_changes(broken, "ends rescaled", besides=("units rescaled",)),
             kind=Exact(),
