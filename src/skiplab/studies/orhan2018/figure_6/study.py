@@ -55,8 +55,8 @@ STUDY = Study(
         ),
         Claim(
             "bias-reg-as-plain",
-            "Gradient norms of plain and BiasReg networks are almost identical initially (within 10 %; by construction at "
-            "equal gains, since biases start at 0).",
+            "Gradient norms of plain and BiasReg networks are almost identical initially (within 10 %): at equal "
+            "gains by construction, since biases start at 0.",
             alike,
             # The caption's "almost identical".
             kind=Equivalent(margin=TENTH),
