@@ -28,16 +28,17 @@ class Settings(LandscapeSettings):
     runs: int = 40  # with fewer, no value outside their range can contradict at .05
     output_bias: bool = True
     few_points: int | None = 8
+    also_read: int = 20  # how many of the targets have the other readings, too
 
 
 def readings(results: Results) -> list[Call]:
     """Name one trial per random target, one with the output's bias as a further parameter, and one of few points."""
     settings, calls = results.settings, targets(results)
-    biased = [biased_landscape.of(call.settings, f"{call.label}, output bias") for call in calls]
-    few = settings.few_points
+    some, few = calls[: settings.also_read], settings.few_points
+    biased = [biased_landscape.of(call.settings, f"{call.label}, output bias") for call in some]
     sparse = [
         sparse_landscape.of(replace(call.settings, points=few), f"{call.label}, {few} points")
-        for call in (calls if few else ())
+        for call in (some if few else ())
     ]
     return calls + (biased if settings.output_bias else []) + sparse
 
