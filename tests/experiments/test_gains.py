@@ -21,9 +21,11 @@ from skiplab.experiments.gains import (
     accuracies,
     against_strongest,
     against_weakest,
+    beyond_the_grid,
     compare,
     last_step,
     log_decay,
+    nearer,
     of_one,
 )
 from skiplab.experiments.networks import GainSettings, Networks, Training
@@ -200,6 +202,37 @@ def test_what_the_last_step_of_a_grid_brought(
     means: dict[float, float], gain: float, expected: float
 ) -> None:
     assert last_step(means, gain) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("means", "gain", "expected"),
+    [
+        ({0.1: 0.505, 0.3: 0.5, 1.0: 0.3}, 0.3, 0.01),  # tied with the end, which is better by .005
+        ({0.1: 0.5, 0.3: 0.4, 1.0: 0.3}, 0.1, 0.1),
+        ({0.1: 0.3, 0.3: 0.505, 1.0: 0.5}, 1.0, 0.0),  # the best is inside: a tie is a tie
+        ({0.3: 0.4, 1.0: 0.6}, 1.0, 0.0),
+    ],
+)
+def test_a_tie_with_the_end_of_a_grid_is_not_bracketed(
+    means: dict[float, float], gain: float, expected: float
+) -> None:
+    assert beyond_the_grid(means, gain) == pytest.approx(expected)
+
+
+def test_a_model_is_nearer_to_another_than_to_a_third() -> None:
+    """Its accuracy stands against the middle of theirs; what searches might bring is weighed alike."""
+    hyper = Model("hyper-residual")
+    more = [
+        made(hyper, seed, [0.5 + 0.2 * (gain == 1.0)], gain) for gain in (0.3, 1.0) for seed in (0, 1, 500)
+    ]
+    results = Results(SETTINGS, [*two_models().parts, *more])
+    best, *others = rows_of(nearer(hyper, RESIDUAL, PLAIN), results)
+    assert (best.paired, best.headline, best.to_gain) == (True, True, (0.0, 0.0))
+    own, middle = best.samples
+    assert own == pytest.approx([0.7, 0.7], abs=1e-6)
+    assert middle == pytest.approx([0.7, 0.7001], abs=1e-6)
+    assert best.detail == "hyper-residual 0.700, residual 0.800, plain 0.600"
+    assert not any(row.headline or row.to_gain for row in others)
 
 
 def test_comparisons_at_best_gains_know_what_a_longer_search_might_bring() -> None:

@@ -45,15 +45,15 @@ def run(*changes: dict[str, Any], scale: str = "paper") -> dict[str, StudyRun]:
 def test_a_finding_has_verdict_number_interval_and_condition() -> None:
     (found,) = findings(PAPER, run({}, {"claim": "another", "text": "Else."}))
     assert (found.text, found.verdict) == ("It rises.", "holds")
-    assert found.evidence == "Holds (20 layers): 2.04 points, 1.0 to 3.1."
+    assert found.evidence == "Holds (20 layers): 2.04 points (1.0 to 3.1)."
 
 
 def test_of_several_conditions_the_least_clear_one_is_told() -> None:
     (found,) = findings(PAPER, run({}, {"condition": "44 layers", "p": 0.03, "statistic": 1.5}))
-    assert found.evidence.startswith("Holds (in 2 of 2 conditions, least clearly 44 layers): 1.50 points")
+    assert found.evidence.startswith("Holds in both conditions, least clearly 44 layers: 1.50 points")
     small = {"condition": "44 layers", "verdict": "contradicted", "statistic": 0.1, "low": -0.1, "high": 0.3}
     (found,) = findings(PAPER, run({}, small))
-    assert found.evidence.startswith("Contradicted (in 1 of 2 conditions, least clearly 44 layers)")
+    assert found.evidence.startswith("Contradicted in 1 of 2 conditions, 44 layers: 0.100 points")
     assert found.evidence.endswith("; no difference worth having.")
 
 
@@ -63,10 +63,31 @@ def test_an_open_question_says_why_and_a_number_of_the_paper_stands_beside_ours(
     )
     assert (
         found.evidence
-        == "Undecided (20 layers): 2.04 points, 1.0 to 3.1; the paper has 2.50; where the grid ends."
+        == "Undecided (20 layers): 2.04 points (1.0 to 3.1); the paper has 2.50; where the grid ends."
     )
     (found,) = findings(PAPER, run({"verdict": "undecided", "statistic": None, "low": None, "high": None}))
     assert found.evidence == "Undecided (20 layers): no runs yet."
+
+
+def test_differences_of_accuracies_are_told_in_points() -> None:
+    change = {"unit": "test accuracy", "means": (0.9, 0.7), "statistic": 0.2, "low": 0.15, "high": 0.25}
+    (found,) = findings(PAPER, run(change))
+    assert found.evidence == "Holds (20 layers): difference 20.0 points of test accuracy (15 to 25)."
+
+
+def test_a_claim_that_other_gains_reverse_depends_on_the_initial_scale() -> None:
+    def row(condition: str, verdict: str, **more: Any) -> dict[str, Any]:
+        return {"condition": condition, "verdict": verdict, "headline": False, **more}
+
+    reversed_ = row("digits, gain 1", "contradicted", statistic=-2.0, low=-3.0, high=-1.0)
+    too_small = row("digits, gain 0.1", "contradicted", statistic=0.0, low=-0.1, high=0.1)
+    agreeing, elsewhere = row("digits, gain 0.3", "holds"), row("epoch 0", "contradicted", high=-1.0)
+    (found,) = findings(PAPER, run({}, reversed_, too_small, agreeing, elsewhere))
+    assert found.evidence.endswith(
+        "; depends on the initial scale: contradicted in 1 of 3 further conditions, such as digits, gain 1."
+    )
+    (found,) = findings(PAPER, run({}, too_small, agreeing, elsewhere))
+    assert "initial scale" not in found.evidence
 
 
 def test_smoke_runs_and_studies_that_were_not_run_say_nothing() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skiplab.reproduction.judgement import conjunction, judgements, tally
+from skiplab.reproduction.judgement import conjunction, judgements, paid, tally
 from skiplab.reproduction.verdict import Verdict
 
 ROW = Verdict(
@@ -87,3 +87,19 @@ def test_a_tally_counts_claims() -> None:
     judged = judgements(rows)
     assert tally(judged) == {"holds": 2, "contradicted": 1, "undecided": 0}
     assert [each.ours for each in judged] == [False, False, True]
+
+
+def test_an_effect_too_small_is_told_apart_from_a_reverse_one() -> None:
+    small = row(condition="b", verdict="contradicted", statistic=0.1, low=-0.1, high=0.3)
+    reverse = row(condition="c", verdict="contradicted", statistic=-2.0, low=-3.0, high=-1.0)
+    assert [each.too_small for each in judgements([row(), small])] == [True]
+    assert [each.too_small for each in judgements([row(), small, reverse])] == [False]
+    assert [each.too_small for each in judgements([row()])] == [False]
+
+
+def test_a_contradiction_may_be_paid_for_by_the_number_of_its_conditions() -> None:
+    against = row(condition="b", verdict="contradicted", p=0.01)  # at level .025
+    open_, clear = judgements([row(), against, row(condition="c")]), judgements([row(), against])
+    assert [paid(each) for each in (*open_, *clear)] == [False, True]
+    exact = row(verdict="contradicted", p=None, level=None, kind="exact")
+    assert [paid(each) for each in judgements([exact, row(condition="b")])] == [True]

@@ -44,7 +44,9 @@ def curves_and_gains(results: Results, shown: Shown) -> Any:
             below.set_ylabel("training accuracy, last epoch")
     if many:
         lines, names = axes[0, 0].get_legend_handles_labels()
-        figure.legend(lines, names, loc="outside upper center", ncols=(len(shown) + 1) // 2)
+        # Three names fit beside each other in one column of panels.
+        ncols = min((len(shown) + 1) // 2, 3 * len(settings.data))
+        figure.legend(lines, names, loc="outside upper center", ncols=ncols)
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure

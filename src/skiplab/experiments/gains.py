@@ -147,7 +147,8 @@ class Gains:
         rows = [self.at(results, data, model, gain) for model, gain in zip(models, own, strict=True)]
         in_words = "/".join(f"{gain:.3g}" for gain in dict.fromkeys(own))
         to_gain = tuple(
-            last_step(self.means(results, data, model), gain) for model, gain in zip(models, own, strict=True)
+            beyond_the_grid(self.means(results, data, model), gain)
+            for model, gain in zip(models, own, strict=True)
         )
         best = Condition(f"{data}, best gains ({in_words})", not common, shared_seeds(rows), data, to_gain)
         yield from () if common else [best]
@@ -206,6 +207,20 @@ class Gains:
         """Evidence that compares whichever other model has the worst mean with a model."""
         return self._against(model, models, min)
 
+    def nearer(self, model: Model, target: Model, other: Model) -> Found:
+        """Evidence that a model's accuracy is nearer to one model's than to another's: it, and their middle."""
+
+        def found(results: Results) -> Iterator[Evidence]:
+            for condition in self.conditions(results, [model, target, other]):
+                own, high, low = (accuracies(rows) for rows in condition.rows)
+                names = (model.name, own), (target.name, high), (other.name, low)
+                detail = ", ".join(f"{name} {sample.mean():.3f}" for name, sample in names)
+                row = condition.evidence([own, (high + low) / 2], detail=detail)
+                first, *rest = condition.to_gain or (0.0,) * 3
+                yield replace(row, to_gain=(first, sum(rest) / 2) if condition.headline else ())
+
+        return found
+
     def _against(self, model: Model, models: Sequence[Model], pick: Any) -> Found:
         others = [other for other in models if other != model]
 
@@ -254,6 +269,16 @@ def last_step(means: dict[float, float], gain: float) -> float:
     return max(means[gain] - means[neighbour], 0.0)
 
 
+def beyond_the_grid(means: dict[float, float], gain: float) -> float:
+    """What a longer search might bring over this gain: nothing, unless the best gain is an end of the grid.
+
+    A tie with the end is not bracketed either: the gain that stands in for it lacks their difference, too.
+    """
+    best = max(means, key=lambda each: means[each])
+    step = last_step(means, best)
+    return means[best] - means[gain] + step if step else 0.0
+
+
 def share_that(which: np.ndarray) -> str:
     """How many runs do something, with Wilson's 95 % interval."""
     from skiplab.reproduction.statistics import share_interval
@@ -283,7 +308,7 @@ def shared_seeds(rows: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
 
 
 WIDE = Gains()  # networks of the paper's width, the only size of most studies
-compare, each_of = WIDE.compare, WIDE.each
+compare, each_of, nearer = WIDE.compare, WIDE.each, WIDE.nearer
 against_strongest, against_weakest = WIDE.against_strongest, WIDE.against_weakest
 
 

@@ -110,6 +110,9 @@ def index(
         items = [item(study, runs.get(study.id)) for study in studies if study.paper == paper.id]
         groups.append({"paper": paper, "items": items, "findings": findings(paper, runs)})
     every = [entry for group in groups for entry in group["items"]]
+    judged = [
+        each for entry in every for each in judgements(verdicts_of(runs.get(entry["id"]))) if not each.ours
+    ]
     shipped = {entry["id"] for entry in every if entry["id"] in runs and runs[entry["id"]].published}
     return {
         "groups": groups,
@@ -118,6 +121,8 @@ def index(
         "stale": sum(entry["stale"] for entry in every),
         "counts": {each: sum(entry["counts"][each] for entry in every) for each in VERDICTS},
         "ours": {each: sum(entry["ours"][each] for entry in every) for each in VERDICTS},
+        "small": sum(each.too_small for each in judged),
+        "turned": sum(bool(each.turned) for each in judged),
         "amended": sum(entry["amended"] for entry in every if entry["state"] != NOT_RUN),
         "published": len(shipped),
         "smaller": len(

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from skiplab.reproduction import numerals
 from skiplab.reproduction.judgement import Judgement, judgements
+from skiplab.reproduction.kinds import Equivalent, Greater
 from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper
+from skiplab.reproduction.verdict import Verdict
 
 WORDS = {HOLDS: "Holds", CONTRADICTED: "Contradicted", UNDECIDED: "Undecided"}
 
@@ -36,19 +38,41 @@ class Finding:
     @property
     def evidence(self) -> str:
         """The verdict and the number that decides it: of several conditions the one nearest to another verdict."""
-        row, rows = self.judged.deciding, self.judged.rows
-        same = sum(each.verdict == self.verdict for each in rows)
-        where = row.condition
-        if len(rows) > 1:
-            where = f"in {same} of {len(rows)} conditions, least clearly {row.condition}"
+        row = self.judged.deciding
         if row.statistic is None:
-            return f"{WORDS[self.verdict]} ({where}): {row.detail or 'no runs yet'}."
-        value = numerals.with_unit(numerals.number(row.statistic), row.unit)
-        between = row.meaning.written_interval(numerals.interval(row.low, row.high))
-        paper = "" if row.paper_value is None else f"; the paper has {numerals.number(row.paper_value)}"
-        told = row.reason or (row.detail if self.verdict == UNDECIDED else "")
-        reason = f"; {told}" if told else ""
-        return f"{WORDS[self.verdict]} ({where}): {value}, {between}{paper}{reason}."
+            return f"{self._verdict}: {row.detail or 'no runs yet'}."
+        paper = "" if row.paper_value is None else f"the paper has {numerals.number(row.paper_value)}"
+        open_for = row.detail if self.verdict == UNDECIDED else ""
+        further = (paper, row.reason, open_for, self.judged.depends)
+        return f"{self._verdict}: {'; '.join([_amount(row), *filter(None, further)])}."
+
+    @property
+    def _verdict(self) -> str:
+        """The verdict, in how many conditions, and which of them is told."""
+        row, rows = self.judged.deciding, self.judged.rows
+        if len(rows) == 1:
+            return f"{WORDS[self.verdict]} ({row.condition})"
+        same = sum(each.verdict == self.verdict for each in rows)
+        count = f"{same} of {len(rows)}"
+        if same == len(rows):
+            count = "both" if same == 2 else f"all {same}"
+        told = row.condition
+        if same > 1:
+            told = f"{'such as' if row.p is None else 'least clearly'} {told}"
+        return f"{WORDS[self.verdict]} in {count} conditions, {told}"
+
+
+def _amount(row: Verdict) -> str:
+    """The number and its interval, with what it is: a difference of accuracies in points, others in their unit."""
+    value, low, high, unit = row.statistic, row.low, row.high, row.unit
+    assert value is not None, "a row without a number has no amount"
+    difference = len(row.means) == 2 and issubclass(row.meaning, Greater | Equivalent)
+    if difference and unit.endswith("accuracy"):
+        value, low, high = (None if each is None else 100 * each for each in (value, low, high))
+        unit = f"points of {unit}"
+    between = row.meaning.written_interval(numerals.interval(low, high))
+    number = f"{numerals.with_unit(numerals.number(value), unit)} ({between})"
+    return f"difference {number}" if difference else number
 
 
 def findings(paper: Paper, runs: Mapping[str, StudyRun]) -> list[Finding]:

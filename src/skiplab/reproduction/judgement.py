@@ -2,7 +2,8 @@
 
 A claim is a conjunction. It holds if every headline condition does, is contradicted if one of them is, and is
 undecided otherwise; a further condition has no say. Every condition was tested at the claim's level (``verdict``), so
-holding is an intersection–union test.
+holding is an intersection–union test and keeps its level. A contradiction by one of n conditions does not: by chance
+alone it may come n times as often. ``docs/scoreboard.md`` counts those that Bonferroni's factor n would leave open.
 """
 
 from __future__ import annotations
@@ -65,6 +66,31 @@ class Judgement:
         return against[0].reason if against and len({row.reason for row in against}) == 1 else ""
 
     @property
+    def too_small(self) -> bool:
+        """Whether the claim is contradicted for want of an effect worth having alone, and not by a reverse one."""
+        against = [row for row in self.rows if row.verdict == CONTRADICTED]
+        return bool(against) and all(row.reason for row in against)
+
+    @property
+    def turned(self) -> list[Verdict]:
+        """Further rows at other initial gains that say the reverse, beyond a difference too small to matter."""
+        reverse = {HOLDS: CONTRADICTED, CONTRADICTED: HOLDS}.get(self.verdict)
+        return [row for row in self.at_gains if row.verdict == reverse and not row.reason]
+
+    @property
+    def depends(self) -> str:
+        """At which initial gains the reverse is true, in words, if anywhere."""
+        if not self.turned:
+            return ""
+        share = f"{self.turned[0].verdict} in {len(self.turned)} of {len(self.at_gains)} further conditions"
+        return f"depends on the initial scale: {share}, such as {self.turned[0].condition}"
+
+    @property
+    def at_gains(self) -> list[Verdict]:
+        """Further rows that differ from the headline in the initial gain."""
+        return [row for row in self.further if "gain" in row.condition]
+
+    @property
     def p_adjusted(self) -> float | None:
         """The claim's p-value after Holm over the study's claims; None without a test."""
         return next((row.p_adjusted for row in self.rows if row.p_adjusted is not None), None)
@@ -83,6 +109,13 @@ def judgements(verdicts: Iterable[Verdict]) -> list[Judgement]:
     for row in verdicts:
         found.setdefault(row.claim, ([], []))[not row.headline].append(row)
     return [Judgement(rows, further) for rows, further in found.values() if rows]
+
+
+def paid(judged: Judgement) -> bool:
+    """Whether a contradiction stands if each of its claim's tested conditions is paid for (Bonferroni)."""
+    tested = [row for row in judged.rows if row.p is not None and row.level is not None]
+    against = [row for row in judged.rows if row.verdict == CONTRADICTED]
+    return any(row.p is None or row.level is None or row.p * len(tested) <= row.level for row in against)
 
 
 def tally(judged: Iterable[Judgement]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_4, figure_s1
 from skiplab.studies.orhan2017.landscapes.experiment import by_target
-from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, Target, landscape
+from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, Target, landscape, sparse_landscape
 
 STUDIES = (figure_4.STUDY, figure_s1.STUDY)
 
@@ -72,7 +72,7 @@ def numbers(**values: list[float]) -> Results:
 
 
 def results_of(table: pd.DataFrame) -> Results:
-    settings = dataclasses.replace(figure_4.STUDY.settings["smoke"], output_bias=False)
+    settings = dataclasses.replace(figure_4.STUDY.settings["smoke"], output_bias=False, few_points=None)
     return Results(settings, [Part(landscape.name, "targets", table)])
 
 
@@ -121,7 +121,7 @@ def test_a_paper_value_below_all_of_20_targets_stays_undecided() -> None:
     assert (hyper.verdict, hyper.p) == ("undecided", pytest.approx(2 / 21))
 
 
-def test_an_output_bias_is_a_reading_of_its_own(carried_out: CarryOut) -> None:
+def test_an_output_bias_and_few_points_are_readings_of_their_own(carried_out: CarryOut) -> None:
     settings = dataclasses.replace(figure_4.STUDY.settings["smoke"], runs=6)
     rows = judge(figure_4.STUDY, carried_out(figure_4.STUDY, settings), "smoke")
     for claim, architectures in (
@@ -129,8 +129,17 @@ def test_an_output_bias_is_a_reading_of_its_own(carried_out: CarryOut) -> None:
         ("one-or-zero", ["plain"]),
     ):
         found = [(row.condition, row.headline) for row in rows if row.claim == claim]
-        with_bias = [f"{name}, 11 parameters, an output bias" for name in architectures]
-        assert found == [(name, True) for name in architectures] + [(name, False) for name in with_bias]
+        readings = (", 11 parameters, an output bias", ", targets of 8 points")
+        further = [(f"{name}{reading}", False) for reading in readings for name in architectures]
+        assert found == [(name, True) for name in architectures] + further
+
+
+def test_targets_of_few_points_are_other_landscapes(carried_out: CarryOut) -> None:
+    results = carried_out(figure_4.STUDY, figure_4.STUDY.settings["smoke"])
+    few = by_target(results, "minima", sparse_landscape)
+    direct = landscape.function(Target(seed=0, depth=2, points=8, weights=10), Bench())
+    assert few.loc[0].tolist() == by_target(results_of(direct), "minima").loc[0].tolist()
+    assert not few.equals(by_target(results, "minima"))
 
 
 def test_the_share_with_one_or_no_better_neighbour_is_judged() -> None:

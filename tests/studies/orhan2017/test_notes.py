@@ -29,39 +29,37 @@ def of(verdicts: list[Verdict], claim: str) -> dict[str, str]:
 def test_every_corrected_statement_holds(verdicts: list[Verdict]) -> None:
     against = [(each.claim, each.condition) for each in verdicts if each.verdict != "holds"]
     assert {claim for claim, _ in against} == {
-        "note-1-rows-printed",
-        "note-1-degenerate-printed",
-        "note-2-columns-printed",
-        "note-2-singular-printed",
-        "single-zero-printed",
+        "overlap-singular-printed",
+        "single-zero",
         "note-2-residual-printed",
-        "note-3-columns-printed",
-        "note-3-degenerate-printed",
-        "note-3-hyper-printed",
     }
 
 
 def test_the_printed_ones_fail_where_they_should(verdicts: list[Verdict]) -> None:
-    assert of(verdicts, "note-1-degenerate-printed") == {
-        "tanh": "contradicted",
-        "ReLU": "contradicted",
-        "tanh, fewer inputs": "holds",
+    printed = of(verdicts, "overlap-singular-printed")
+    assert {where for where, verdict in printed.items() if verdict == "holds"} == {
+        "note 1, smallest eigenvalue, tanh, fewer inputs",
+        "note 3, columns, u = s",
+        "note 3, smallest eigenvalue, u = 0.429 s",
+        "note 3, smallest eigenvalue, u = s",
     }
-    assert set(of(verdicts, "note-2-columns-printed").values()) == {"contradicted"}
+    assert sum(where.startswith("note 2") for where in printed) == 6
     residual = of(verdicts, "note-2-residual-printed")
     assert {name for name, verdict in residual.items() if verdict != "holds"} == {
         f"{case}, optimum" for case in SHAPES
     }
-    assert of(verdicts, "note-3-degenerate-printed") == {
-        "u = 0.429 s": "holds",
-        "u = 0.5 s": "contradicted",
-        "u = s": "holds",
-    }
-    assert of(verdicts, "note-3-hyper-printed") == {
-        "u = 0.429 s": "contradicted",
-        "u = 0.5 s": "holds",
-        "u = s": "contradicted",
-    }
+    assert set(of(verdicts, "note-3-hyper").values()) == {"holds"}
+
+
+def test_identical_columns_of_one_hyper_residual_network_contradict_note_3(
+    results: Results, with_rows: Callable[..., Results]
+) -> None:
+    changed = results.frame.copy()
+    rows = (changed["network"] == "hyper-residual") & (changed["quantity"] == "rows") & (changed["draw"] == 1)
+    assert rows.any()
+    changed.loc[rows, "value"] = 0.0
+    found = judge(STUDY, with_rows(results, changed), "quick")
+    assert set(of(found, "note-3-hyper").values()) == {"contradicted"}
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,10 @@ def test_verdicts(results: Results) -> None:
         wrong = (
             (each.claim == "permutation-printed" and not rows_only)
             or (each.claim == "symmetric-printed" and rows_only)
-            or (each.claim == "rescaling-printed" and not each.condition.startswith("tanh"))
+            or (each.claim == "rescaling-literal" and not each.condition.startswith("tanh"))
         )
         assert each.verdict == ("contradicted" if wrong else "holds"), (each.claim, each.condition)
-        further = each.claim.endswith("-printed") and (rows_only or scales)
+        further = each.claim.endswith(("-printed", "-literal")) and (rows_only or scales)
         assert each.headline != further, (each.claim, each.condition)
 
 

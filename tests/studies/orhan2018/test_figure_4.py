@@ -16,7 +16,7 @@ from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2018 import figure_4, figure_s7
 from skiplab.studies.orhan2018.accuracy_evidence import correlation_with_accuracy, extremes, never_learn
-from skiplab.studies.orhan2018.accuracy_trials import SMOKE, WIDE, Settings, small, train
+from skiplab.studies.orhan2018.accuracy_trials import SMOKE, WIDE, Settings, alike, small, train
 
 SETTINGS = Settings(**SMOKE | {"wide_runs": 30, "runs": 16, "extremes": 6})
 
@@ -52,9 +52,26 @@ def found(sign: float = 1.0) -> Results:
 @pytest.mark.parametrize(("sign", "verdict"), [(1.0, "holds"), (-1.0, "contradicted")])
 def test_claims_follow_the_networks(study: Any, sign: float, verdict: str) -> None:
     rows = [row for row in judge(study, found(sign), "quick") if row.headline]
-    assert {row.claim for row in rows} == {claim.id for claim in study.claims}
+    assert {row.claim for row in rows} == {claim.id for claim in study.claims if claim.source != "ours"}
     assert {row.verdict for row in rows} == {verdict}
     assert {row.condition for row in rows} == {"digits, 3×4", "digits, 2×4", "digits, all networks"}
+
+
+@pytest.mark.parametrize(("slope", "verdict"), [(0.0, "holds"), (1.0, "contradicted")])
+def test_at_a_gain_at_which_all_train_alike_groups_are_to_be_equivalent(slope: float, verdict: str) -> None:
+    settings = dataclasses.replace(SETTINGS, alike_gain=2**0.5)
+    groups = [dataclasses.replace(made(small(depth), slope), stage=alike(depth)) for depth in (3, 2)]
+    rows = judge(figure_4.STUDY, Results(settings, [*found().parts, *groups]), "quick")
+    own = {row.condition: row.verdict for row in rows if row.claim == "alike-where-all-train-alike"}
+    assert own == {f"digits, {depth}×4, gain 1.41": verdict for depth in (3, 2)}
+
+
+def test_the_gain_at_which_all_train_alike_has_networks_of_its_own() -> None:
+    calls = train(Results(dataclasses.replace(SETTINGS, alike_gain=2**0.5)))
+    without = train(Results(SETTINGS))
+    assert [call for call in calls if call in without] == without
+    assert len(calls) == len(without) + 2
+    assert all(set(call.settings.networks.gains) == {2**0.5} for call in calls if call not in without)
 
 
 def test_correlations_are_spearmans_over_epochs_after_the_start() -> None:

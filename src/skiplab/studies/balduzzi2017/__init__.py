@@ -23,8 +23,8 @@ PAPER = Paper(
     carried_by=(
         "figure-2 deepest-white",
         "figure-2 resnets-whiten-less",
-        "theorems theorem-1b",
-        "theorems theorem-2b",
+        "theorems theorem-1-nets-bn",
+        "figure-6 looks-linear-trains-deeper",
         "figure-6 looks-linear-as-residual",
     ),
 )

@@ -32,9 +32,9 @@ PAPER = Paper(
     carried_by=(
         "figure-2 residual-less-than-plain",
         "figure-4 order-of-minima",
+        "figure-9 no-help-without-breaking",
         "figure-7 residual-best",
         "figure-7 symm-break-beats-plain",
-        "figure-9 monotone-in-folding",
     ),
 )
 STUDIES = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, Value, scales
@@ -16,30 +16,41 @@ from skiplab.studies.orhan2017.landscapes.experiment import (
     by_target,
     targets,
 )
-from skiplab.studies.orhan2017.landscapes.trials import biased_landscape, landscape
+from skiplab.studies.orhan2017.landscapes.trials import biased_landscape, landscape, sparse_landscape
 
 PAPER_MINIMA = {"plain": 3.2e6, "path-residual": 505e3, "residual": 140e3, "hyper-residual": 54.0}
 
 
 @dataclass(frozen=True)
 class Settings(LandscapeSettings):
-    """Those of both figures, and whether the output's bias is taken as a further parameter, too."""
+    """Those of both figures; the output's bias as a further parameter, too; targets of few points."""
 
+    runs: int = 40  # with fewer, no value outside their range can contradict at .05
     output_bias: bool = True
+    few_points: int | None = 8
+    also_read: int = 20  # how many of the targets have the other readings, too
 
 
 def readings(results: Results) -> list[Call]:
-    """Name one trial per random target, and one more with the output's bias as a further parameter."""
-    calls = targets(results)
-    if not results.settings.output_bias:
-        return calls
-    return calls + [biased_landscape.of(call.settings, f"{call.label}, output bias") for call in calls]
+    """Name one trial per random target, one with the output's bias as a further parameter, and one of few points."""
+    settings, calls = results.settings, targets(results)
+    some, few = calls[: settings.also_read], settings.few_points
+    biased = [biased_landscape.of(call.settings, f"{call.label}, output bias") for call in some]
+    sparse = [
+        sparse_landscape.of(replace(call.settings, points=few), f"{call.label}, {few} points")
+        for call in (some if few else ())
+    ]
+    return calls + (biased if settings.output_bias else []) + sparse
 
 
 def each_reading(results: Results) -> list[tuple[Trial, str]]:
-    """The trials of both readings of the number of parameters, and what is added to a condition's words."""
-    with_bias = (biased_landscape, f", {results.settings.weights + 1} parameters, an output bias")
-    return [(landscape, ""), with_bias] if results.settings.output_bias else [(landscape, "")]
+    """The trials of every reading of the parameters and targets, and what is added to a condition's words."""
+    settings, found = results.settings, [(landscape, "")]
+    if settings.output_bias:
+        found.append((biased_landscape, f", {settings.weights + 1} parameters, an output bias"))
+    if settings.few_points:
+        found.append((sparse_landscape, f", targets of {settings.few_points} points"))
+    return found
 
 
 def minima(results: Results) -> Iterator[Evidence]:
@@ -79,7 +90,7 @@ def figure(results: Results) -> Any:
 STUDY = Study(
     id="orhan2017/figure-4",
     words=__file__,
-    settings=scales(Settings, quick={**QUICK, "output_bias": False}, smoke=SMOKE),
+    settings=scales(Settings, quick={**QUICK, "output_bias": False, "few_points": None}, smoke=SMOKE),
     stages=(readings,),
     figure=figure,
     source="section 2.2",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from skiplab.reproduction import Claim, Evidence, Found, Greater, Results
+from skiplab.reproduction import Claim, Equivalent, Evidence, Found, Greater, Results
 from skiplab.reproduction.results import matching
-from skiplab.studies.orhan2018.accuracy_trials import WIDE, small
+from skiplab.studies.orhan2018.accuracy_trials import WIDE, alike, small
 from skiplab.studies.orhan2018.effects import CORRELATION, GROUP_SHARE
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class Extremes(NamedTuple):
     everyone: pd.DataFrame
 
 
-def extremes(results: Results, data: str, depth: int) -> Extremes:
-    """The groups that the trial measured: half of them are the best, half the worst."""
-    rows = results.rows(stage=small(depth), data=data)
+def extremes(results: Results, data: str, depth: int, stage: Callable[[int], str] = small) -> Extremes:
+    """The groups that the trial of a stage measured: half of them are the best, half the worst."""
+    rows = results.rows(stage=stage(depth), data=data)
     chosen = by_network(rows, "degenerate").index
     order = by_network(rows, "accuracy")[chosen].sort_values(ascending=False, kind="stable").index.tolist()
     half = len(order) // 2
@@ -88,6 +88,18 @@ def more_degenerate(results: Results) -> Iterator[Evidence]:
         for condition, epochs, detail in cases:
             samples = [by_network(rows, "degenerate", epochs).tolist() for rows in (worst, best)]
             yield Evidence(condition, samples, headline=condition == words, detail=detail)
+
+
+def no_more_degenerate(results: Results) -> Iterator[Evidence]:
+    """Degenerate fractions of the worst and of the best at a gain at which all train alike, averaged over epochs."""
+    settings = results.settings
+    if settings.alike_gain is None:
+        return
+    for data, depth in product(settings.data, settings.narrow_depths):
+        best, worst, everyone = extremes(results, data, depth, alike)
+        samples = [by_network(rows, "degenerate", settings.spectra_at).tolist() for rows in (worst, best)]
+        words = f"{data}, {depth}×{settings.narrow}, gain {settings.alike_gain:.3g}"
+        yield Evidence(words, samples, detail=never_learn(everyone))
 
 
 def _correlated(name: str, words: str, quantity: str, sign: int) -> Claim:
@@ -119,5 +131,13 @@ CLAIMS = (
         "Networks whose hidden units are more linearly dependent train worse",
         "dependence",
         -1,
+    ),
+    Claim(
+        "alike-where-all-train-alike",
+        "Where all networks train alike, the worst and the best have equally many degenerate eigenvalues.",
+        no_more_degenerate,
+        kind=Equivalent(margin=GROUP_SHARE),
+        unit="fraction",
+        source="ours",
     ),
 )

@@ -49,6 +49,8 @@ class Settings:
     samples: int = 2000
     extremes: int = 20
     learned: float = 1.5  # times chance: a network whose last accuracy is below it has not learned
+    # Where given (√2 is declared), small networks at a gain at which all train alike, for an equivalence of ours.
+    alike_gain: float | None = None
 
 
 # Narrow plain networks hardly learn in the 25 epochs of other figures' quick scale.
@@ -92,28 +94,33 @@ def small(depth: int) -> str:
     return f"small-{depth}"
 
 
+def alike(depth: int) -> str:
+    """The stage of the small networks of one depth at the gain at which all train alike."""
+    return f"alike-{depth}"
+
+
 def train(results: Results) -> list[Call]:
     """The one stage: per data set one trial at the paper's width and one per depth of the small networks."""
     return [call for data in results.settings.data for call in _on(results.settings, data)]
 
 
 def _on(settings: Settings, data: str) -> Iterator[Call]:
-    def named(training: Training, runs: int) -> Networks:
-        members = [Member(seed, settings.gain) for seed in networks.final_seeds(settings.seed, runs)]
+    def named(training: Training, runs: int, gain: float) -> Networks:
+        members = [Member(seed, gain) for seed in networks.final_seeds(settings.seed, runs)]
         return networks.together(training, data, "plain", members)
 
+    def narrow(depth: int, stage: str, gain: float) -> Measured:
+        shape = {"depth": depth, "width": settings.narrow, "components": settings.narrow_components}
+        nets = named(subset(Training, settings, **shape), settings.runs, gain)
+        at, kept = settings.spectra_at, settings.extremes
+        return Measured(nets, stage, at, exact=samples, extremes=kept, learned=learned)
+
     learned, samples = settings.learned, settings.samples
-    wide = named(subset(Training, settings), settings.wide_runs)
+    wide = named(subset(Training, settings), settings.wide_runs, settings.gain)
     yield measured.call(Measured(wide, WIDE, settings.at, units=samples, learned=learned), "full width")
     for depth in settings.narrow_depths:
-        shape = {"depth": depth, "width": settings.narrow, "components": settings.narrow_components}
-        narrow = named(subset(Training, settings, **shape), settings.runs)
-        spectra = Measured(
-            narrow,
-            small(depth),
-            settings.spectra_at,
-            exact=samples,
-            extremes=settings.extremes,
-            learned=learned,
-        )
-        yield measured.call(spectra, f"{depth} × {settings.narrow} units")
+        shape = f"{depth} × {settings.narrow} units"
+        yield measured.call(narrow(depth, small(depth), settings.gain), shape)
+        if settings.alike_gain is not None:
+            gain = settings.alike_gain
+            yield measured.call(narrow(depth, alike(depth), gain), f"{shape}, gain {gain:.3g}")

@@ -134,6 +134,9 @@ def fractions_panel(
     over_epochs(ax, rows_by_name, quantity, label, layer=layer)
     for drawn in ax.get_lines()[known:]:
         drawn.set(marker="o", markersize=3, linestyle=line)
+    if label in (DEGENERATE, NEGATIVE):  # an interval of a mean may leave what a fraction can be
+        low, high = ax.get_ylim()
+        ax.set_ylim(max(low, -0.02), min(high, 1.02))
     if title:
         ax.set_title(title)
 

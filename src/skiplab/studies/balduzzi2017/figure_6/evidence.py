@@ -70,8 +70,20 @@ def falling(results: Results) -> Iterator[Evidence]:
             yield Evidence(
                 f"{data}, {model}, depths {depths[-1]} to {depths[0]}",
                 samples if len(depths) > 1 else [[], []],
+                detail=rises(dict(zip(depths, samples, strict=True))),
                 paired=True,
             )
+
+
+def rises(samples: dict[int, np.ndarray]) -> str:
+    """Between which neighbouring depths the mean accuracy rises all the same, and by how much."""
+    means = {depth: float(sample.mean()) for depth, sample in sorted(samples.items()) if len(sample)}
+    found = [
+        f"{means[deep] - means[shallow]:.3f} from {shallow} to {deep} layers"
+        for shallow, deep in pairwise(means)
+        if means[deep] > means[shallow]
+    ]
+    return f"yet it rises by {', '.join(found)}" if found else ""
 
 
 def every_step(results: Results) -> Iterator[Evidence]:

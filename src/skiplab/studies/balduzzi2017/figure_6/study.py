@@ -201,14 +201,16 @@ STUDY = Study(
         ),
         Claim(
             "rectifiers-fall-with-depth",
-            "ReLU and CReLU networks perform steadily worse with depth.",
+            "ReLU and CReLU networks perform worse with depth (as a trend over all depths; whether steadily, step by "
+            "step, is a claim of ours).",
             falling,
             kind=Ordered(),
             unit="P(shallower > deeper)",
         ),
         Claim(
             "every-step-falls",
-            "ReLU and CReLU networks lose accuracy from each of our depths to the next.",
+            "ReLU and CReLU networks perform “steadily” worse: they lose accuracy from each of our depths to "
+            "the next.",
             every_step,
             kind=ONE_POINT,
             source="ours",

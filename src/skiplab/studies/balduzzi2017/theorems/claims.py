@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from skiplab.reproduction import Claim, Equivalent, Exact, Greater, Value
 from skiplab.studies.balduzzi2017.theorems import evidence
 from skiplab.studies.balduzzi2017.theorems.models import (
@@ -125,11 +127,20 @@ THE_PAPERS = (
         "rescaling-b", "section 3.3", "At α = 1/√2 resnets have correlation (3/4)^L", "correlation", RESCALED
     ),
     Claim(
-        "rescaling-nets",
-        "“Both theoretical predictions hold empirically”: at α = 1/√2 real nets have variance 1 and correlation "
-        "(3/4)^L.",
-        evidence.on_nets(RESCALED, correct=False),
+        "rescaling-controls-variance",
+        "“Both theoretical predictions hold empirically”: at α = 1/√2 the variance of real nets’ gradients is 1 …",
+        evidence.variances(RESCALED, 1.0),
         kind=Value(),
+        unit="variance",
+        source="section 3.3",
+    ),
+    Claim(
+        "rescaling-leaves-decay",
+        "… and their correlation still decays exponentially: per layer in deeper nets at least half as fast as in "
+        "shallow ones.",
+        evidence.decays_on,
+        kind=Greater(worth=math.log(4 / 3) / 10),  # a tenth of the rate that theorem 2 predicts
+        unit="−ln correlation per layer",
         source="section 3.3",
     ),
     _theorem(
@@ -208,7 +219,7 @@ THE_PAPERS = (
 OURS = (
     *_nets("theorem-1", "Feedforward nets have variance 1 and correlation 2^−L", PLAIN),
     *_nets("theorem-2", "Resnets have variance 2^L and correlation (3/4)^L", RESIDUAL),
-    _corrected("rescaling", "At α = 1/√2 resnets have variance 1 and correlation (3/4)^L", RESCALED),
+    *_nets("rescaling", "At α = 1/√2 resnets have variance 1 and correlation (3/4)^L", RESCALED),
     *_nets(
         "theorem-3",
         "With batch normalisation variance is ∏(1 + β²/v_l) and covariance ∏(1 + β²/2v_l), v_l = β²(l − 1) + 1",

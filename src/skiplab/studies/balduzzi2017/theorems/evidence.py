@@ -132,6 +132,36 @@ def decaying(results: Results) -> Iterator[Evidence]:
         yield Evidence(f"L = {shallow} against {deep}", both)
 
 
+def variances(model: Model, expected: float) -> Found:
+    """Evidence on real nets' variances, one number per run."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for L in depths_of(results, real, model):
+            yield Evidence(f"L = {L}", [sample(results, real, model, L, "variance")], paper_value=expected)
+
+    return found
+
+
+def rate_per_layer(results: Results, model: Model, L: int) -> list[float]:
+    """−ln R/L of real nets' correlations R, one number per run, linearised as the ratio of means is."""
+    values = sample(results, real, model, L, "correlation")
+    ratio = sum(values) / len(values)
+    rate = -math.log(ratio) / L if ratio > 0 else math.nan
+    return [rate - (value / ratio - 1) / L for value in values]
+
+
+def decays_on(results: Results) -> Iterator[Evidence]:
+    """Rates of decay in deeper real resnets, and half of that in the shallowest; α does not change correlations."""
+    shallow, *deeper = depths_of(results, real, RESIDUAL)
+    half = [rate / 2 for rate in rate_per_layer(results, RESIDUAL, shallow)]
+    for L in deeper:
+        rates = rate_per_layer(results, RESIDUAL, L)
+        detail = (
+            f"{sum(rates) / len(rates):.3g} per layer, in {shallow} layers {2 * sum(half) / len(half):.3g}"
+        )
+        yield Evidence(f"L = {L} against {shallow}", [rates, half], detail=detail)
+
+
 def above_halving(results: Results) -> Iterator[Evidence]:
     """Correlations of real feedforward nets without batch normalisation, less 2^−L."""
     for L in depths_of(results, real, PLAIN):

@@ -24,7 +24,15 @@ from skiplab.studies.orhan2017.figure_5.terms import (
     singular_sets,
     terms,
 )
-from skiplab.studies.orhan2017.figure_5.trials import FOLLOWED, Descents, FollowedNetwork, agreement, descents
+from skiplab.studies.orhan2017.figure_5.trials import (
+    FOLLOWED,
+    ONES_MODES,
+    ORTHONORMAL,
+    Descents,
+    FollowedNetwork,
+    agreement,
+    descents,
+)
 from skiplab.studies.orhan2017.smallest_effects import POWERS_OF_TEN, TEN_PERCENT
 
 ROUNDING = 1e-6  # allowed between the ODE and gradient descent extrapolated to a step of zero
@@ -108,11 +116,11 @@ STUDY = Study(
         ),
         Claim(
             "printed-ode-is-descent",
-            "So are eqs 11–18 as printed.",
-            agrees("printed"),
+            "Eqs 13, 14, 17 and 18 with the cross terms as printed, which eq 9 has right, are gradient descent too.",
+            agrees("printed", judged=(ONES_MODES, ORTHONORMAL)),
             kind=Exact(rounding=ROUNDING),
             unit="largest difference of a weight",
-            source="equations 11 to 18",
+            source="ours",
         ),
         Claim(
             "terms-orthogonal",
@@ -133,7 +141,8 @@ STUDY = Study(
         ),
         Claim(
             "printed-singular-sets-stay",
-            "The same holds where only the weights into the units are equal or zero, as the text says.",
+            "“Once on any of these manifolds, the dynamics never leaves it”, where the text has a_i = a_j or a_i = 0 "
+            "for the weights into the units alone.",
             stays(*SETS[2:]),
             kind=Exact(rounding=1e-12),
             unit="distance from the set",

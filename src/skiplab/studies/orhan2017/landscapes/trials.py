@@ -44,6 +44,12 @@ def biased_landscape(settings: Target, bench: Bench) -> pd.DataFrame:
     return _described(settings, bench, output_bias=True)
 
 
+@trial("orhan2017/binary-landscape-of-few-points", version=1)
+def sparse_landscape(settings: Target, bench: Bench) -> pd.DataFrame:
+    """The same under a name of its own, for targets of fewer points than the study's."""
+    return _described(settings, bench)
+
+
 def _described(settings: Target, bench: Bench, *, output_bias: bool = False) -> pd.DataFrame:
     import pandas as pd
 

@@ -53,14 +53,12 @@ def _excess(found: pd.Series[float], bound: pd.Series[float]) -> list[float]:
     return (found / bound - 1).clip(lower=0).tolist()
 
 
-def all_drawn(quantity: str) -> Found:
-    """Evidence of a quantity of every O drawn, whatever its τ."""
-
-    def found(results: Results) -> Iterator[Evidence]:
+def diagonalised(results: Results) -> Iterator[Evidence]:
+    """How far every O drawn is from U L Uᴴ, and (a further row) from U L Uᵀ without conjugation."""
+    for quantity, words, headline in (("U L Uᴴ", "conjugated", True), ("U L Uᵀ", "as our text reads", False)):
         each = results.rows(matrices, quantity=quantity)["value"]
-        yield Evidence("every O drawn", [each.tolist()], detail=f"{each.min():.2g} to {each.max():.2g}")
-
-    return found
+        detail = f"{each.min():.2g} to {each.max():.2g}"
+        yield Evidence(f"every O drawn, {words}", [each.tolist()], headline=headline, detail=detail)
 
 
 def by_tau(quantity: str) -> Found:
@@ -83,7 +81,9 @@ def as_prescribed(quantity: str) -> Found:
             apart = (wide[quantity] - wide["prescribed"]).abs().groupby("draw").max()
             first = wide[quantity].groupby("draw").max()
             detail = f"the largest eigenvalue is {first.mean():.3g}, prescribed 1"
-            yield Evidence(f"τ = {tau:g}", [apart.tolist()], detail=detail)
+            # Beyond, Σ is rounding noise and what it deviates from says nothing.
+            headline = bool(values(results, tau, "bound").max() < 1)
+            yield Evidence(f"τ = {tau:g}", [apart.tolist()], headline=headline, detail=detail)
 
     return found
 

@@ -67,20 +67,12 @@ STUDY = Study(
             source="note 4",
         ),
         Claim(
-            "transpose-printed",
-            "O = U L Uᵀ.",
-            evidence.all_drawn("U L Uᵀ"),
+            "diagonal",
+            "O = U L Uᴴ, note 4's transpose read as the conjugate one that complex eigenvectors take.",
+            evidence.diagonalised,
             kind=Exact(rounding=ROUNDING),
             unit="largest deviation, relative",
             source="note 4",
-        ),
-        Claim(
-            "hermitian",
-            "Corrected: O = U L Uᴴ.",
-            evidence.all_drawn("U L Uᴴ"),
-            kind=Exact(rounding=ROUNDING),
-            unit="largest deviation, relative",
-            source="ours",
         ),
         Claim(
             "real",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
@@ -235,6 +236,27 @@ def note_3_by_ratio(quantity: str, network: str) -> Found:
             yield Evidence(where, [each.tolist()], detail=_range(each))
 
     return found
+
+
+def singular_as_printed(results: Results) -> Iterator[Evidence]:
+    """What notes 1 to 3 say alike: columns that should be identical, and eigenvalues that should be 0."""
+    residual = NETWORKS[1]
+    said = {
+        "note 1": (note_1("rows"), note_1("smallest")),
+        "note 2": (note_2("rows", *OVERLAPS[:2]), note_2("smallest", *PLAIN_POINTS[1:])),
+        "note 3": (note_3_by_ratio("rows", residual), note_3_by_ratio("smallest", residual)),
+    }
+    for note, both_parts in said.items():
+        for part, found in zip(("columns", "smallest eigenvalue"), both_parts, strict=True):
+            for row in found(results):
+                yield replace(row, condition=f"{note}, {part}, {row.condition}")
+
+
+def hyper_columns(results: Results) -> Iterator[Evidence]:
+    """Networks in which a_i = a_j makes two columns of the hyper-residual Hessian identical."""
+    for row in note_3_by_ratio("rows", NETWORKS[2])(results):
+        same = [float(apart <= ROUNDING) for apart in row.samples[0]]
+        yield replace(row, samples=[same], detail=f"columns differ by {row.detail}, relative")
 
 
 def note_3_zeros(results: Results) -> Iterator[Evidence]:

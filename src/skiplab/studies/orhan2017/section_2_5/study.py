@@ -94,14 +94,14 @@ STUDY = Study(
             source="section 2.5",
         ),
         Claim(
-            "rescaling-printed",
-            "The rescaling symmetry does not hold: no rescaling of two matrices against each other keeps the "
-            "function.",
+            "rescaling-literal",
+            "“The rescaling symmetry does not hold either”, taken literally: no rescaling of two matrices against "
+            "each other keeps the function.",
             # The symmetry of section 2.1, of one matrix against another; one scale per unit is not in the paper.
             for_changes(broken, "ends rescaled", besides=("units rescaled",)),
             kind=Exact(),
             unit="networks with the same function",
-            source="section 2.5",
+            source="ours",
         ),
         Claim(
             "rescaling",
@@ -114,7 +114,8 @@ STUDY = Study(
         ),
         Claim(
             "sharing",
-            "The weights between different steps cannot be rescaled: W → 10W, V → V/10 changes the function.",
+            "The rescaling symmetry does not hold for weights between the layers of the unfolded network, which are "
+            "shared: W → 10W, V → V/10 changes the function.",
             broken("recurrence rescaled"),
             kind=Exact(),
             unit="networks with the same function",

@@ -62,6 +62,7 @@ STUDY = Study(
             more_of("norm", in_the="best", taken=since_start),
             kind=Greater(worth=NORM),
             unit="norm",
+            source="ours",
         ),
         Claim(
             "best-test-better",
