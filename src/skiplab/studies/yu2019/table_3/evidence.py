@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction.results import matching
+from skiplab.studies.yu2019.networks import train
 from skiplab.studies.yu2019.pairs import NOT_HERE, PLAIN, RESIDUAL, is_papers, values
 from skiplab.studies.yu2019.untrained import is_papers_size, untrained
 
@@ -80,37 +82,33 @@ def masses(*, trained: bool) -> Found:
     return found
 
 
-def deviations(results: Results) -> Iterator[Evidence]:
-    """Standard deviations of weights, and as further rows the mean of t before training and both means after."""
-    for model, numbers in DEVIATIONS.items():
-        for trained, number in zip((False, True), numbers, strict=True):
+def moments(*, trained: bool) -> Found:
+    """Evidence on standard deviations, and on the mean of t before training; means after it are further rows."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for model, numbers in DEVIATIONS.items():
             sample, detail = sized(results, model, "std", trained=trained)
-            yield Evidence(f"{_words(model, trained)}, std", [sample], paper_value=number, detail=detail)
-    for model, trained in ((PLAIN, True), (RESIDUAL, True)):
-        sample, detail = sized(results, model, "mean", trained=trained)
-        own: dict[str, Any] = {"paper_value": MEANS[model][trained], "headline": False, "detail": detail}
-        yield Evidence(f"{_words(model, trained)}, mean", [sample], **own)
+            words = f"{NAMES[model]}, deviation"
+            yield Evidence(words, [sample], paper_value=numbers[trained], detail=detail)
+        for model in NAMES if trained else (RESIDUAL,):
+            sample, detail = sized(results, model, "mean", trained=trained)
+            own: dict[str, Any] = {"paper_value": MEANS[model][trained], "detail": detail}
+            yield Evidence(f"{NAMES[model]}, mean", [sample], headline=not trained, **own)
+
+    return found
 
 
-def _words(model: str, trained: bool) -> str:
-    return f"{NAMES[model]} {'after' if trained else 'before'} training"
+def one_of_ours(*, trained: bool) -> Found:
+    """Evidence on what differs from draw to draw: how many entries of p exceed .7, and its mean before training."""
 
-
-def mean_of_t(results: Results) -> Iterator[Evidence]:
-    """The mean of t before training: the number of ID entries over that of all."""
-    sample, detail = sized(results, RESIDUAL, "mean", trained=False)
-    yield Evidence("t before training", [sample], paper_value=MEANS[RESIDUAL][0], detail=detail)
-
-
-def random_numbers(results: Results) -> Iterator[Evidence]:
-    """What differs from draw to draw: the mean of p before training, and how many of its entries exceed .7."""
-    sample, detail = sized(results, PLAIN, "mean", trained=False)
-    yield Evidence("mean of p before training", [sample], paper_value=MEANS[PLAIN][0], detail=detail)
-    for trained, number in zip((False, True), ABOVE, strict=True):
-        known, detail = sized(results, PLAIN, "mass", trained=trained)
+    def found(results: Results) -> Iterator[Evidence]:
+        known, detail = sized(results, PLAIN, "mean", trained=trained)
         sample = above(results, trained=trained) if len(known) else ()
-        words = f"entries above .7 of {_words(PLAIN, trained)}"
-        yield Evidence(words, [sample], paper_value=float(number), detail=detail)
+        yield Evidence("entries above .7", [sample], paper_value=float(ABOVE[trained]), detail=detail)
+        if not trained:
+            yield Evidence("mean", [known], paper_value=MEANS[PLAIN][0], detail=detail)
+
+    return found
 
 
 def above(results: Results, *, trained: bool) -> np.ndarray:
@@ -127,9 +125,11 @@ def histogram(results: Results, model: str, quantity: str, *, trained: bool) -> 
 
     from skiplab.studies.yu2019.weights import EDGES
 
-    numbers = end_of if trained else start_of
-    counts = [numbers(results, model, quantity, number) for number in range(len(EDGES) - 1)]
-    return np.stack(counts, 1), np.asarray(EDGES)
+    stage, depth = ("train_pairs", depth_of(results)) if trained else ("before", untrained_depth(results))
+    at = results.settings.epochs if trained else 0
+    rows = matching(results.rows(train, stage=stage), quantity=quantity, model=model, depth=depth, epoch=at)
+    wide = rows.pivot_table(index="seed", columns="layer", values="value", observed=True)
+    return wide.to_numpy(), np.asarray(EDGES)
 
 
 # After training ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from skiplab.studies.yu2019.untrained import (
 FIVE_PERCENT, TEN_PERCENT = Value(tolerance=0.05), Value(tolerance=0.1)
 ONE_OF_OURS = Value(tolerance=0.0, spread="range")  # a number of one random network
 A_BIN = Value(tolerance=0.05 / 0.9)  # .9 ± .05
-A_HUNDREDTH = Greater(worth=0.01)
+A_HUNDREDTH, HALF_A_PERCENT = Greater(worth=0.01), Greater(worth=0.005)
 A_TWENTIETH = Greater(worth=0.05)
 
 
@@ -55,33 +55,40 @@ STUDY = Study(
             unit="‖w‖₁",
         ),
         Claim(
-            "deviations",
-            "The standard deviations of weights are those that the table prints.",
-            evidence.deviations,
+            "moments-before",
+            "Before training the deviations of weights, and the mean of t, are those that the table prints.",
+            evidence.moments(trained=False),
             FIVE_PERCENT,
             unit="weight",
         ),
         Claim(
-            "mean-of-t",
-            "Before training the mean of a residual network's weights, with the ones, is the one printed.",
-            evidence.mean_of_t,
-            FIVE_PERCENT,
+            "deviations-after",
+            "After training the deviations of weights are those that the table prints.",
+            evidence.moments(trained=True),
+            TEN_PERCENT,
             unit="weight",
         ),
         Claim(
-            "one-network-of-ours",
-            "The paper's plain network could be one of ours by the mean of its weights before training and by how "
-            "many of them exceed .7 before and after.",
-            evidence.random_numbers,
+            "one-of-ours-before",
+            "Before training the paper's plain network could be one of ours by the mean of its weights and by how "
+            "many exceed .7.",
+            evidence.one_of_ours(trained=False),
             ONE_OF_OURS,
             source="table 3 and supplement C",
+        ),
+        Claim(
+            "one-of-ours-after",
+            "After training it could be one of ours by how many weights exceed .7.",
+            evidence.one_of_ours(trained=True),
+            ONE_OF_OURS,
+            source="supplement C",
         ),
         Claim(
             "large-weights-are-id",
             "After training more than 76 % of the mass of a residual network's large weights, with the ones, are ID "
             "entries.",
             evidence.id_share(RESIDUAL, less=evidence.SHARES[RESIDUAL]),
-            A_HUNDREDTH,
+            HALF_A_PERCENT,
             unit="share above .76",
             source="supplement C",
         ),

@@ -14,7 +14,7 @@ from skiplab.studies.yu2019.table_5 import evidence
 
 TWO_POINTS = Equivalent(margin=0.02)
 TEN_PERCENT = Value(tolerance=0.1)
-ONE_PERCENT, A_TENTH = Greater(worth=0.01), Greater(worth=0.1)
+HALF_A_PERCENT, ONE_PERCENT, A_TENTH = (Greater(worth=each) for each in (0.005, 0.01, 0.1))
 FIVE_PERCENT = Equivalent(margin=math.log(1.05))
 
 
@@ -89,7 +89,7 @@ STUDY = Study(
             "keep-most-accuracy",
             "Networks with T′ have more than 76 % of the accuracy of residual networks of the same depth.",
             evidence.keep_accuracy,
-            ONE_PERCENT,
+            HALF_A_PERCENT,
             unit="share of accuracy above .76",
             source="supplement D.3",
         ),
