@@ -115,8 +115,9 @@ def test_the_gap_is_taken_pair_by_pair() -> None:
     assert found[:, -1].mean() == pytest.approx(0.13 - 0.055, abs=1e-3)
 
 
-def test_the_peak_is_not_asked_for_in_short_runs() -> None:
-    assert verdicts(STUDY, made_up(dataclasses.replace(PAPER, images=1000)))["gap-peaks"] == "undecided"
+def test_neither_peak_nor_first_epochs_are_asked_for_in_short_runs() -> None:
+    short = verdicts(STUDY, made_up(dataclasses.replace(PAPER, images=1000), slower=0.0))
+    assert short["gap-peaks"] == short["deeper-plain-slower"] == "undecided"
 
 
 def test_plain_networks_of_faster_depths_are_also_started_slowly() -> None:

@@ -137,6 +137,16 @@ def test_statistics_are_those_of_the_paper() -> None:
     assert all(row.runs == 6 and row.paired for row in gaps.values())
 
 
+def test_networks_that_have_not_learnt_say_nothing_of_depth() -> None:
+    stuck = {model: {depth: 2.1 * (1 + depth / 200) for depth in LOSSES[model]} for model in MODELS}
+    found = verdicts(STUDY, made_up(stuck))
+    about_depth = ("loss-gap-grows", "error-gap-grows", "plain-degrades-more", "plain-error-rises")
+    assert {found[claim] for claim in (*about_depth, "residual-error-stays")} == {"undecided"}
+    assert found["residual-lower-loss"] == "contradicted"
+    row = rows_by_condition(STUDY, made_up(stuck), "plain-degrades-more")["20 → 44 layers"]
+    assert row.detail.startswith("residual networks end at L = 2.3")
+
+
 def test_networks_that_diverge_count_as_dead() -> None:
     row = rows_by_condition(STUDY, made_up(dead=13), "higher-rates-fail")["44 layers, rate 0.01, 5 epochs"]
     assert (row.statistic, row.runs) == (1.0, 13)

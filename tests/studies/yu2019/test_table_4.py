@@ -162,6 +162,11 @@ def test_the_figure_has_decay_before_and_after_and_ratios(smoke: Results) -> Non
     before, after, ratios = STUDY.figure(smoke).axes
     assert [text.get_text() for text in before.get_xticklabels()] == ["5", "8"]
     assert after.get_title(loc="left") == "after training"
-    assert [text.get_text() for text in ratios.get_xticklabels()] == ["5\n0", "8\n0", "5\nend", "8\nend"]
+    assert [text.get_text() for text in ratios.get_xticklabels()] == [
+        "5\nstart",
+        "8\nstart",
+        "5\nend",
+        "8\nend",
+    ]
     papers = STUDY.figure(made_up()).axes[0]
     assert sum(line.get_marker() == "*" for line in papers.get_lines()) == 6

@@ -55,7 +55,7 @@ def side_by_side(ax: Axes, groups: Groups, printed: Printed | None = None, *, le
 def keys(models: list[str], *, stars: bool) -> list[Line2D]:
     """Entries of a legend: a dot per model, and the paper's star."""
     found = [
-        Line2D([], [], marker="o", linestyle="", color=colour_of(model), label=label_of(model))
+        Line2D([], [], marker="o", markersize=4, linestyle="", color=colour_of(model), label=label_of(model))
         for model in models
     ]
     return found + ([Line2D([], [], label="paper", **STAR)] if stars else [])

@@ -209,8 +209,10 @@ def steps(depths: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def is_papers(settings: PairSettings) -> bool:
-    """Whether networks are trained as long and on the same images as the paper's, whose numbers then stand beside."""
-    return settings.epochs == Training.epochs and settings.images is None and settings.side is None
+    """Whether networks are the paper's, trained as long and on the same images, so that its numbers stand beside."""
+    whole = PairSettings()
+    names = ("depths", "filters", "images", "side", "epochs")
+    return all(getattr(settings, name) == getattr(whole, name) for name in names)
 
 
 def printed(
@@ -220,6 +222,6 @@ def printed(
     settings = results.settings
     for model, by_depth in numbers.items():
         for depth, number in by_depth.items():
-            ours = is_papers(settings) and depth in settings.depths
+            ours = is_papers(settings)
             sample = values(results, model, depth, quantity, **where) if ours else ()
             yield f"{model}, {depth} layers", number, sample, "" if ours else NOT_HERE

@@ -34,7 +34,7 @@ class UntrainedSettings(ControlSettings):
     untrained_images: int = 128
 
 
-QUICK_UNTRAINED: dict[str, Any] = {"untrained_runs": 5, "untrained_images": 32}
+QUICK_UNTRAINED: dict[str, Any] = {"untrained_images": 32}
 SMOKE_UNTRAINED: dict[str, Any] = {
     "untrained_depths": (5, 8),
     "untrained_filters": (2, 2, 4),

@@ -100,8 +100,13 @@ def deeper_slower(results: Results) -> Iterator[Evidence]:
     pair = same_seeds(at_paper_rates[0], first)
     early = slice(0, settings.wide_at)
     words = f"{start} → {end} layers, rate {settings.rate_of(PLAIN, end):g}"
+    means = [each[:, early].mean(1) for each in pair]
+    whole = is_papers(settings)
     yield Evidence(
-        f"{words}, epochs 1 to {settings.wide_at}", [each[:, early].mean(1) for each in pair], paired=True
+        f"{words}, epochs 1 to {settings.wide_at}",
+        means if whole else [(), ()],
+        detail="" if whole else f"{NOT_HERE}; {means[0].mean():.3g} and {means[1].mean():.3g} here",
+        paired=True,
     )
     for epoch in sorted({1, settings.wide_at}):
         one = [each[:, epoch - 1] for each in pair]

@@ -61,7 +61,7 @@ STUDY = Study(
     id="yu2019/figure-9",
     words=__file__,
     settings=scales(
-        Settings, quick=QUICK | {"at": (2, 4, 8), "wide_at": 6}, smoke=SMOKE | {"at": (1,), "wide_at": 1}
+        Settings, quick=QUICK | {"at": (8,), "wide_at": 6}, smoke=SMOKE | {"at": (1,), "wide_at": 1}
     ),
     stages=(train_pairs, slow_start),
     figure=figure,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
@@ -13,6 +14,7 @@ from skiplab.studies.yu2019.pairs import (
     PLAIN,
     RESIDUAL,
     both,
+    is_papers,
     living,
     logs,
     printed,
@@ -38,6 +40,9 @@ ERRORS = {
 FACTORS = {(20, 32): (0.1225 / 0.07227, 0.04847 / 0.04287), (20, 44): (6.85, 1.73), (32, 44): (3.54, 1.51)}
 
 
+LEARNT = math.log(10) / 2  # networks that end with a larger L have hardly left the loss of guessing
+
+
 def at_equal_rates(results: Results) -> dict[str, Any]:
     """Where in the results the controls at the slow rate are; none where all depths have one rate anyway."""
     settings = results.settings
@@ -57,7 +62,7 @@ def lower_loss(results: Results) -> Iterator[Evidence]:
     """ln L of plain and of residual networks at every depth; on images without crops and flips as a further row."""
     settings, equal = results.settings, at_equal_rates(results)
     for depth in sorted(settings.depths):
-        paper = _printed(LOSSES, depth, logarithm=True)
+        paper = _printed(results, LOSSES, depth, logarithm=True)
         found = Evidence(f"{depth} layers", logs(results, depth), paper_value=paper, paired=True)
         yield from those_that_learn(found, living(results, depth))
         clean = logs(results, depth, "clean_loss")
@@ -71,7 +76,7 @@ def lower_error(results: Results) -> Iterator[Evidence]:
     """Test error of plain and of residual networks at every depth."""
     settings, equal = results.settings, at_equal_rates(results)
     for depth in sorted(settings.depths):
-        paper = _printed(ERRORS, depth)
+        paper = _printed(results, ERRORS, depth)
         pair = both(results, depth, "test_error")
         found = Evidence(f"{depth} layers", pair, paper_value=paper, paired=True)
         yield from those_that_learn(found, living(results, depth))
@@ -81,9 +86,11 @@ def lower_error(results: Results) -> Iterator[Evidence]:
         yield from those_that_learn(slow, living(results, depth, **equal))
 
 
-def _printed(numbers: dict[str, dict[int, float]], depth: int, *, logarithm: bool = False) -> float | None:
-    """Plain less residual in the paper's table, or the logarithm of their ratio."""
-    if depth not in numbers[PLAIN]:
+def _printed(
+    results: Results, numbers: dict[str, dict[int, float]], depth: int, *, logarithm: bool = False
+) -> float | None:
+    """Plain less residual in the paper's table, or the logarithm of their ratio, where ours are comparable."""
+    if depth not in numbers[PLAIN] or not is_papers(results.settings):
         return None
     plain, residual = (numbers[model][depth] for model in (PLAIN, RESIDUAL))
     return math.log(plain / residual) if logarithm else plain - residual
@@ -103,20 +110,30 @@ def gap_grows(quantity: str) -> Found:
         plain, residual = (logs if logarithm else both)(results, depth, quantity, **where)
         return plain - residual
 
-    def found(results: Results) -> Iterator[Evidence]:
+    def growth(results: Results) -> Iterator[Evidence]:
         settings, equal = results.settings, at_equal_rates(results)
         for place, (start, end) in enumerate(steps(settings.depths)):
             pair = same_seeds(gaps(results, end), gaps(results, start))
-            known = [_printed(numbers, depth, logarithm=logarithm) for depth in (end, start)]
+            known = [_printed(results, numbers, depth, logarithm=logarithm) for depth in (end, start)]
             paper = None if known[0] is None or known[1] is None else known[0] - known[1]
             words = f"{start} → {end} layers"
-            yield Evidence(words, pair, paper_value=paper, headline=place == 0, paired=True)
+            found = Evidence(words, pair, paper_value=paper, headline=place == 0, paired=True)
+            yield if_learnt(results, found)
         for end in settings.slow_depths:
             pair = [gaps(results, depth, **equal) for depth in (end, settings.first_depth)]
             words = f"{settings.first_depth} → {end} layers, {slow_words(results)}"
             yield Evidence(words, pair, headline=False, paired=True)
 
-    return found
+    return growth
+
+
+def if_learnt(results: Results, found: Evidence) -> Evidence:
+    """The evidence, without its numbers where networks have learnt too little for more layers to do harm."""
+    loss = values(results, RESIDUAL, results.settings.first_depth, "loss").mean()
+    if loss < LEARNT:
+        return found
+    why = f"residual networks end at L = {loss:.2f}, so that none has been trained to an end"
+    return replace(found, samples=[()] * len(found.samples), detail=why)
 
 
 def increase(results: Results, model: str, start: int, end: int, **where: Any) -> np.ndarray:
@@ -132,13 +149,11 @@ def degrades_more(results: Results) -> Iterator[Evidence]:
     for start, end in steps(results.settings.depths):
         if (end in results.settings.slow_depths) or not results.settings.slow_depths:
             pair = [increase(results, model, start, end) for model in (PLAIN, RESIDUAL)]
-            yield Evidence(
-                f"{start} → {end} layers",
-                pair,
-                paper_value=_increase_printed(start, end),
-                detail=_factors(pair),
-                paired=True,
+            paper = _increase_printed(results, start, end)
+            found = Evidence(
+                f"{start} → {end} layers", pair, paper_value=paper, detail=_factors(pair), paired=True
             )
+            yield if_learnt(results, found)
 
 
 def degrades_more_at_equal_rates(results: Results) -> Iterator[Evidence]:
@@ -147,8 +162,10 @@ def degrades_more_at_equal_rates(results: Results) -> Iterator[Evidence]:
     for start, end in steps(settings.depths):
         if end not in settings.slow_depths:
             pair = [increase(results, model, start, end) for model in (PLAIN, RESIDUAL)]
-            paper, words = _increase_printed(start, end), f"{start} → {end} layers, all at {settings.rate:g}"
-            yield Evidence(words, pair, paper_value=paper, detail=_factors(pair), paired=True)
+            paper = _increase_printed(results, start, end)
+            words = f"{start} → {end} layers, all at {settings.rate:g}"
+            found = Evidence(words, pair, paper_value=paper, detail=_factors(pair), paired=True)
+            yield if_learnt(results, found)
     for end in settings.slow_depths:
         start = settings.first_depth
         pair = [increase(results, model, start, end, **equal) for model in (PLAIN, RESIDUAL)]
@@ -156,8 +173,8 @@ def degrades_more_at_equal_rates(results: Results) -> Iterator[Evidence]:
         yield Evidence(words, pair, detail=_factors(pair), paired=True)
 
 
-def _increase_printed(start: int, end: int) -> float | None:
-    if (start, end) not in FACTORS:
+def _increase_printed(results: Results, start: int, end: int) -> float | None:
+    if (start, end) not in FACTORS or not is_papers(results.settings):
         return None
     plain, residual = FACTORS[start, end]
     return math.log(plain / residual)
@@ -184,9 +201,11 @@ def _errors(results: Results, model: str) -> Iterator[Evidence]:
     settings, numbers = results.settings, ERRORS[model]
     for start, end in steps(settings.depths):
         pair = same_seeds(*(values(results, model, depth, "test_error") for depth in (end, start)))
-        paper = numbers[end] - numbers[start] if {start, end} <= set(numbers) else None
+        paper = numbers[end] - numbers[start] if is_papers(settings) else None
         headline = start == min(settings.depths) and (model == PLAIN or end == max(settings.depths))
-        yield Evidence(f"{start} → {end} layers", pair, paper_value=paper, headline=headline, paired=True)
+        words = f"{start} → {end} layers"
+        found = Evidence(words, pair, paper_value=paper, headline=headline, paired=True)
+        yield if_learnt(results, found)
     for end in settings.slow_depths:
         equal, start = at_equal_rates(results), settings.first_depth
         pair = [values(results, model, depth, "test_error", **equal) for depth in (end, start)]

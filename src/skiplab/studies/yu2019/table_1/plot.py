@@ -10,7 +10,7 @@ from matplotlib.ticker import PercentFormatter
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.drawing import Groups, Printed, side_by_side
-from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, steps, values
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, is_papers, steps, values
 from skiplab.studies.yu2019.table_1.evidence import ERRORS, FACTORS, LOSSES, at_equal_rates, increase
 
 MODELS = (PLAIN, RESIDUAL)
@@ -21,8 +21,8 @@ def draw(results: Results) -> Figure:
     figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.9)
     for ax, quantity, numbers in ((axes[0, 0], "loss", LOSSES), (axes[0, 1], "test_error", ERRORS)):
         side_by_side(ax, *_ends(results, quantity, numbers), legend=quantity == "loss")
-        _limit(ax)
         ax.set(xlabel="depth (layers with weights)")
+    _logarithmic(axes[0, 0])
     axes[0, 0].set(ylabel="training loss $L$", title="loss")
     axes[0, 1].set(ylabel="test error", title="error")
     axes[0, 1].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -41,7 +41,7 @@ def _ends(results: Results, quantity: str, numbers: dict[str, dict[int, float]])
     printed = {
         str(depth): {model: numbers[model][depth] for model in MODELS}
         for depth in settings.depths
-        if depth in numbers[PLAIN]
+        if is_papers(settings)
     }
     for depth in settings.slow_depths:
         slow = {model: values(results, model, depth, quantity, **at_equal_rates(results)) for model in MODELS}
@@ -49,10 +49,10 @@ def _ends(results: Results, quantity: str, numbers: dict[str, dict[int, float]])
     return groups, printed
 
 
-def _limit(ax: Axes) -> None:
-    """A logarithmic axis where numbers differ by more than a factor of 3, as the paper's losses do."""
+def _logarithmic(ax: Axes) -> None:
+    """A logarithmic axis where numbers differ by more than a factor of 3, as the paper's do."""
     low, high = ax.dataLim.intervaly
-    if ax.get_ylabel() != "test error" and low > 0 and high > 3 * low:
+    if low > 0 and high > 3 * low:
         ax.set_yscale("log")
 
 
@@ -65,7 +65,7 @@ def _factors(ax: Axes, results: Results) -> None:
     printed = {
         f"{start}→{end}": dict(zip(MODELS, FACTORS[start, end], strict=True))
         for start, end in steps(settings.depths)
-        if (start, end) in FACTORS
+        if is_papers(settings)
     }
     for end in settings.slow_depths:
         start = settings.first_depth
@@ -76,4 +76,4 @@ def _factors(ax: Axes, results: Results) -> None:
     side_by_side(ax, groups, printed, legend=False)
     ax.axhline(1, color="#888888", linewidth=0.7, zorder=0)
     ax.set(xlabel="from depth → to depth", ylabel="factor of $L$", title="degradation")
-    _limit(ax)
+    _logarithmic(ax)

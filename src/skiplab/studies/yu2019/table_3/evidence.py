@@ -62,7 +62,7 @@ def sized(results: Results, model: str, quantity: str, *, trained: bool) -> tupl
     if not trained:
         here = is_papers_size(settings)
         return (start_of(results, model, quantity), "") if here else ((), NOT_ITS_SIZE)
-    here = settings.trained and is_papers(settings) and DEPTH in settings.depths
+    here = settings.trained and is_papers(settings)
     return (end_of(results, model, quantity), "") if here else ((), NOT_HERE)
 
 

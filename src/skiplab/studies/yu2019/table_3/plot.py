@@ -10,7 +10,7 @@ from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.drawing import side_by_side
-from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, is_papers
 from skiplab.studies.yu2019.table_3.evidence import (
     AFTER,
     BEFORE,
@@ -58,7 +58,7 @@ def _weights(ax: Axes, results: Results, after: bool) -> None:
     far = np.concatenate(heights)
     ax.set_ylim(0, 1.15 * far[np.tile(np.abs(edges[:-1] - 0.0) > 0.3, 2)].max())
     ax.set(xlabel="weight", ylabel="weights per bin of .025", xlim=(-1, 1.5))
-    ax.legend(fontsize=7)
+    ax.legend(fontsize=7, loc="upper left")
 
 
 def _id_entries(ax: Axes, results: Results, after: bool) -> None:
@@ -76,7 +76,7 @@ def _masses(ax: Axes, results: Results, after: bool) -> None:
         words: {model: numbers(results, model, quantity) for model in MODELS}
         for quantity, words in MASSES.items()
     }
-    stars = is_papers_size(results.settings) if not after else depth_of(results) == 32
+    stars = is_papers(results.settings) if after else is_papers_size(results.settings)
     print_of = AFTER if after else BEFORE
     printed = {
         words: {model: float(print_of[model][place]) for model in MODELS}

@@ -79,7 +79,7 @@ def _ratios(ax: Axes, results: Results, before: Sequence[int], after: Sequence[i
     ax.axhline(10, color="#888888", linewidth=0.7, zorder=0)
     ax.set_yscale("log")
     ax.set(
-        xlabel="depth, epoch",
+        xlabel="depth, time",
         ylabel=r"$L$ over $\frac{1}{2}\lambda\|w\|^2$",
         title="loss beside decay",
     )

@@ -9,7 +9,7 @@ from skiplab.figures.curves import final_dots
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.drawing import STAR, side_by_side
-from skiplab.studies.yu2019.pairs import RESIDUAL
+from skiplab.studies.yu2019.pairs import RESIDUAL, is_papers
 from skiplab.studies.yu2019.table_5.evidence import (
     BASELINE,
     DENSE_ERROR,
@@ -43,7 +43,7 @@ def draw(results: Results) -> Figure:
         printed = {
             str(depth): {NAME: own[depth]} | ({RESIDUAL: other[depth]} if other else {})
             for depth in depths
-            if depth in own
+            if is_papers(results.settings)
         }
         side_by_side(ax, groups, printed, legend=quantity == "test_error")
         ax.set(xlabel="depth (layers with weights)")
@@ -53,7 +53,7 @@ def draw(results: Results) -> Figure:
     samples = [ends(results, DIAGONAL, depth)] + [ends(results, model, depth) for model in VARIANTS]
     samples.append(residual_ends(results, depth, "diagonal_test_error"))
     final_dots(axes[0, 2], [NAME, *SHORT, "residual, zeroed"], samples)
-    if depth in ERRORS:
+    if is_papers(results.settings):
         axes[0, 2].plot([0.4, 1.4], [ERRORS[depth], DENSE_ERROR], **STAR)
     axes[0, 2].set(ylabel="test error", title=f"variants, {depth} layers")
     for ax in (axes[0, 0], axes[0, 2]):
