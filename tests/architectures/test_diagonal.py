@@ -62,6 +62,20 @@ def test_channels_stay_apart_within_a_group() -> None:
     assert moved.nonzero().flatten().tolist() == [1, 5]  # the same channel of both halves
 
 
+def test_shifted_channels_come_from_their_own_and_from_the_one_before() -> None:
+    """P + R_s: channel 2 receives channel 1 as the identity's image and itself through the kernel."""
+    net = SimplifiedDiagonalNet(**SIZES, shift=1, generator=torch_generator(0))
+    same = SimplifiedDiagonalNet(**SIZES, generator=torch_generator(0))
+    x = standard_normal((1, 4, 8, 8), torch_generator("features")).abs()
+    own = same.blocks[1].conv(x)
+    torch.testing.assert_close(net.blocks[1](x), torch.relu(x[:, [3, 0, 1, 2]] + own))
+    torch.testing.assert_close(same.blocks[1](x), torch.relu(x + own))
+    wide = net.blocks[2]
+    carried = x[:, [3, 0, 1, 2], ::2, ::2]
+    expected = torch.cat((carried + wide.conv(x), carried + wide.second(x)), 1).relu()
+    torch.testing.assert_close(wide(x), expected)
+
+
 def test_they_have_few_parameters() -> None:
     net = SimplifiedDiagonalNet(6, generator=torch_generator(0))
     kernels = [p for name, p in net.blocks.named_parameters() if p.ndim == 4]

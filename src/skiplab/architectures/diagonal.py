@@ -3,6 +3,7 @@
 Within a group every kernel is diagonal, T_s = I + R_s, so that channel c is computed from channel c alone. Between
 groups the kernel of 2n × n is two diagonal halves, T_r = (I + R_1; I + R_2), with ones in both. The paper also tries
 a dense lower half R_2; whether the ones stay in it is not said, so both can be built. Stem and output stay dense.
+A control of ours has a fixed permutation P in place of I: P + R_s, P moving every channel on by ``shift``.
 
 The weights are those of the residual network of the same seed, without those off the diagonals: "initialised by HMWI"
 then means the deviation of the dense kernel.
@@ -27,7 +28,7 @@ LOWER = ("diagonal", "dense", "dense-with-ones")
 class DiagonalBlock(nn.Module):
     """y = f(x + R x), R diagonal; a widening block has a second half f(x + R₂ x) or, for a dense R₂, f(R₂ x)."""
 
-    def __init__(self, block: nn.Module, lower: str) -> None:
+    def __init__(self, block: nn.Module, lower: str, shift: int = 0) -> None:
         super().__init__()
         assert isinstance(block, SimplifiedResidualBlock)
         kernel, bias = block.conv.weight.detach(), block.conv.bias
@@ -38,7 +39,7 @@ class DiagonalBlock(nn.Module):
             f"a block turns {channels} channels into {filters}, but T′ keeps or doubles them; "
             "choose filters that double.",
         )
-        self.stride, self.lower = block.conv.stride[0], lower
+        self.stride, self.lower, self.shift = block.conv.stride[0], lower, shift
         self.conv = _diagonal(kernel[:channels], bias[:channels], self.stride)
         self.second: nn.Conv2d | None = None
         if filters > channels:
@@ -47,6 +48,8 @@ class DiagonalBlock(nn.Module):
 
     def forward(self, x: Images) -> Images:
         carried = x[..., :: self.stride, :: self.stride] if self.stride > 1 else x
+        if self.shift:
+            carried = carried.roll(self.shift, 1)
         field = carried + self.conv(x)
         if self.second is not None:
             further = self.second(x)
@@ -54,18 +57,24 @@ class DiagonalBlock(nn.Module):
         return torch.relu(field)
 
     def extra_repr(self) -> str:
-        return f"lower={self.lower}"
+        return f"lower={self.lower}" + (f", shift={self.shift}" if self.shift else "")
 
 
 class SimplifiedDiagonalNet(SimplifiedResNet):
     """yu2019's network with T′ (Table 5); ``lower`` is what widening kernels have in their lower half."""
 
     def __init__(
-        self, blocks: int, *, generator: torch.Generator, lower: str = "diagonal", **settings: Any
+        self,
+        blocks: int,
+        *,
+        generator: torch.Generator,
+        lower: str = "diagonal",
+        shift: int = 0,
+        **settings: Any,
     ) -> None:
         one_of("lower", lower, LOWER)
         super().__init__(blocks, generator=generator, **settings)
-        self.blocks = nn.ModuleList(DiagonalBlock(block, lower) for block in self.blocks)
+        self.blocks = nn.ModuleList(DiagonalBlock(block, lower, shift) for block in self.blocks)
 
 
 def _diagonal(kernel: Tensor, bias: Tensor, stride: int) -> nn.Conv2d:

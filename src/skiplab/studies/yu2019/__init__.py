@@ -1,7 +1,17 @@
 """Yu & Tomasi (2019), Identity Connections in Residual Nets Improve Noise Stability."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.yu2019 import figure_11, figure_13, table_1, table_2, transform
+from skiplab.studies.yu2019 import (
+    figure_9,
+    figure_11,
+    figure_13,
+    table_1,
+    table_2,
+    table_3,
+    table_4,
+    table_5,
+    transform,
+)
 
 PAPER = Paper(
     id="yu2019",
@@ -10,12 +20,21 @@ PAPER = Paper(
     year=2019,
     arxiv="1905.10944",
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
-    carried_by=("transform same-function", "table-1 residual-lower-loss", "table-1 residual-lower-error"),
+    carried_by=(
+        "transform same-function",
+        "table-1 residual-lower-loss",
+        "table-1 residual-lower-error",
+        "table-1 plain-degrades-more-at-equal-rates",
+    ),
 )
 STUDIES = (
     transform.STUDY,
     table_1.STUDY,
     table_2.STUDY,
+    table_3.STUDY,
+    table_4.STUDY,
+    table_5.STUDY,
+    figure_9.STUDY,
     figure_11.STUDY,
     figure_13.STUDY,
 )

@@ -50,7 +50,7 @@ class Training:
 class Measures:
     """At which epochs (0: before training) what is measured, and on how many images; see ``measures``."""
 
-    test_every: int = 1
+    test_every: int = 1  # 0: never
     clean: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
     cushions: tuple[int, ...] = ()
@@ -113,7 +113,8 @@ def build(settings: Networks, samples: TensorSet, seed: int) -> nn.Module:
     blocks = blocks_of_depth(depth)
     if settings.model in DIAGONAL:
         init = KWI() if settings.model == "diagonal-kwi" else HMWI()
-        return SimplifiedDiagonalNet(blocks, init=init, lower=DIAGONAL[settings.model], **own)
+        shift = 1 if settings.model == "diagonal-shifted" else 0
+        return SimplifiedDiagonalNet(blocks, init=init, lower=DIAGONAL[settings.model], shift=shift, **own)
     if settings.model == "residual":
         return SimplifiedResNet(blocks, **own)
     if settings.model == "residual-fan-in":
@@ -128,6 +129,7 @@ def build(settings: Networks, samples: TensorSet, seed: int) -> nn.Module:
 DIAGONAL = {
     "diagonal": "diagonal",
     "diagonal-kwi": "diagonal",
+    "diagonal-shifted": "diagonal",
     "diagonal-dense": "dense",
     "diagonal-dense-ones": "dense-with-ones",
 }

@@ -5,12 +5,12 @@ All these items name the same trials, which therefore run once. What several of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Results, chunks, subset
+from skiplab.reproduction import Call, Evidence, Results, chunks, subset
 from skiplab.reproduction.results import matching, sample_of
 from skiplab.studies.yu2019.networks import Measures, Networks, Training, train
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 PLAIN, RESIDUAL = "plain", "residual"
+DEAD = 0.85  # a training error above: less than 1.5 times as often right as guessing among ten classes
+NOT_HERE = f"not trained here for {Training.epochs} epochs on all images"
+Rows = Iterator[tuple[str, float, Any, str]]  # a condition, the number printed for it, ours, a detail
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class PairSettings:
         """What is measured of networks of a depth; flows, noise and last gradients of the first depth alone."""
         quarters = tuple(self.epochs * part // 4 for part in range(5))
         own: dict[str, Any] = {"clean": quarters, "weights": quarters, "cushions": self.cushions_at}
+        own |= {"diagonals": (self.epochs,)}
         if depth == self.first_depth:
             own |= {"flows": self.flows_at, "noise": self.noise_at, "final_gradients": (0, 1, 2, 3, 4)}
         return subset(Measures, self, **own)
@@ -140,14 +144,84 @@ def train_pairs(results: Results) -> list[Call]:
 
 
 def values(
-    results: Results, model: str, depth: int, quantity: str, *, epoch: int | None = None, layer: int = 0
+    results: Results,
+    model: str,
+    depth: int,
+    quantity: str,
+    *,
+    epoch: int | None = None,
+    layer: int = 0,
+    stage: str = train_pairs.__name__,
+    **where: Any,
 ) -> np.ndarray:
     """One number per network in the order of seeds, at the last epoch unless one is named."""
     at = results.settings.epochs if epoch is None else epoch
-    where = {"model": model, "depth": depth, "quantity": quantity, "epoch": at, "layer": layer}
-    return sample_of(matching(results.rows(train, stage=train_pairs.__name__), **where))
+    where |= {"model": model, "depth": depth, "quantity": quantity, "epoch": at, "layer": layer}
+    return sample_of(matching(results.rows(train, stage=stage), **where))
 
 
 def both(results: Results, depth: int, quantity: str, **where: Any) -> list[np.ndarray]:
     """The numbers of plain and of residual networks, pair by pair."""
     return [values(results, model, depth, quantity, **where) for model in (PLAIN, RESIDUAL)]
+
+
+def logs(results: Results, depth: int, quantity: str = "loss", **where: Any) -> list[np.ndarray]:
+    """Natural logarithms of what ``both`` gives."""
+    import numpy as np
+
+    return [np.log(each) for each in both(results, depth, quantity, **where)]
+
+
+def living(results: Results, depth: int, **where: Any) -> np.ndarray:
+    """Which pairs have learnt, both of them."""
+    plain, residual = (each <= DEAD for each in both(results, depth, "error", **where))
+    return plain & residual  # a network that diverged has no error, and so has not learnt
+
+
+def those_that_learn(found: Evidence, alive: np.ndarray) -> Iterator[Evidence]:
+    """Evidence on pairs, and where some never learn a further row without them."""
+    from skiplab.experiments.gains import share_that
+
+    if alive.all():
+        yield found
+        return
+    dead = f"never learn: {share_that(~alive)} pairs; the mean is over all"
+    yield replace(found, detail="; ".join(filter(None, (found.detail, dead))))
+    left = [each[alive] for each in found.samples]
+    yield replace(found, condition=f"{found.condition}, those that learn", samples=left, headline=False)
+
+
+def same_seeds(*samples: np.ndarray) -> list[np.ndarray]:
+    """Samples of several depths cut to the first runs, whose seeds all have, so that they are paired."""
+    runs = min(map(len, samples))
+    return [each[:runs] for each in samples]
+
+
+def steps(depths: Sequence[int]) -> list[tuple[int, int]]:
+    """From which depth to which networks grow: first to second, first to last, last but one to last; each once.
+
+    >>> steps((20, 32, 44)), steps((14, 20))
+    ([(20, 32), (20, 44), (32, 44)], [(14, 20)])
+    """
+    ordered = sorted(depths)
+    found = [(ordered[0], ordered[1]), (ordered[0], ordered[-1]), (ordered[-2], ordered[-1])]
+    return list(dict.fromkeys(found))
+
+
+def is_papers(settings: PairSettings) -> bool:
+    """Whether networks are the paper's, trained as long and on the same images, so that its numbers stand beside."""
+    whole = PairSettings()
+    names = ("depths", "filters", "images", "side", "epochs")
+    return all(getattr(settings, name) == getattr(whole, name) for name in names)
+
+
+def printed(
+    results: Results, numbers: Mapping[str, Mapping[int, float]], quantity: str, **where: Any
+) -> Rows:
+    """A row per number that the paper prints of a model and depth, and our networks' numbers, if comparable."""
+    settings = results.settings
+    for model, by_depth in numbers.items():
+        for depth, number in by_depth.items():
+            ours = is_papers(settings)
+            sample = values(results, model, depth, quantity, **where) if ours else ()
+            yield f"{model}, {depth} layers", number, sample, "" if ours else NOT_HERE

@@ -8,8 +8,8 @@ Table 4's ‖w‖², has all parameters, without the 1. Quantities, at layer 0:
   ``mass_id_large`` of those with |w| ≥ .25; ``mean``, ``std``, ``large_id`` the number of ID entries above .7,
   ``mode_id`` the middle of their fullest bin (… .85, .9, .95 …);
 - ``moved`` ‖w − w₀‖ from the start, ``moved_rms`` that per weight, ``cosine`` of w and w₀;
-- ``apart`` ‖p₀ − t₀‖, the distance between the pair's starts, and ``apart_id``, the share of the ID entries in its
-  square;
+- ``apart`` ‖p₀ − t₀‖, the distance between the pair's starts, ``apart_id``, the share of the ID entries in its
+  square, and ``strangers``, the distance of p₀ from that of the next seed;
 - ``histogram`` and ``histogram_id``: numbers of weights in the bins of ``EDGES``; the layer counts bins.
 """
 
@@ -40,7 +40,7 @@ def weights(ensemble: Ensemble, settings: Networks, samples: TensorSet) -> Itera
     start = started(settings, samples)
     one = ensemble.skeleton
     is_id = _kernels({name: each[None] for name, each in _all_entries(one).items()})[0].cpu() > 0
-    now, before = (_as_plain(each, settings.model).double().cpu() for each in (ensemble, start))
+    now, before = (_as_plain(each).double().cpu() for each in (ensemble, start))
     own = now[:, is_id]
     yield "mass", 0, now.abs().sum(1)
     yield "mass_large", 0, _large(now)
@@ -54,10 +54,11 @@ def weights(ensemble: Ensemble, settings: Networks, samples: TensorSet) -> Itera
     yield "moved", 0, away
     yield "moved_rms", 0, away / now.shape[1] ** 0.5
     yield "cosine", 0, (now * before).sum(1) / now.norm(dim=1) / before.norm(dim=1)
-    pair = [_as_plain(started(settings, samples, kind), kind).double() for kind in ("plain", "residual")]
-    between = (pair[0] - pair[1]).square()
+    plain, residual = (_as_plain(started(settings, samples, kind)).double() for kind in ("plain", "residual"))
+    between = (plain - residual).square()
     yield "apart", 0, between.sum(1).sqrt()
     yield "apart_id", 0, between[:, is_id].sum(1) / between.sum(1)
+    yield "strangers", 0, (plain - plain.roll(-1, 0)).norm(dim=1)
     for quantity, values in (("histogram", now), ("histogram_id", own)):
         edges = torch.tensor(EDGES, dtype=torch.float64)
         counts = torch.stack([torch.histogram(each, edges).hist for each in values])
@@ -71,10 +72,10 @@ def started(settings: Networks, samples: TensorSet, model: str = "") -> Ensemble
     return Ensemble.of([build(own, samples, seed) for seed in own.seeds])
 
 
-def _as_plain(ensemble: Ensemble, model: str) -> Tensor:
+def _as_plain(ensemble: Ensemble) -> Tensor:
     """All kernels (E, numbers), with the 1 in the ID entries of residual networks."""
     found = _kernels(ensemble.parameters)
-    if model == "residual":
+    if type(ensemble.skeleton) is SimplifiedResNet:
         one = {name: each[None] for name, each in _all_entries(ensemble.skeleton).items()}
         found = found + _kernels(one).to(found)
     return found

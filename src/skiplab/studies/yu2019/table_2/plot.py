@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from skiplab.figures.colours import colour_of, label_of
-from skiplab.figures.curves import learning_curves, mean_interval, median_interval
+from skiplab.figures.curves import learning_curves, median_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
+from skiplab.studies.yu2019.drawing import side_by_side
 from skiplab.studies.yu2019.table_2.evidence import PRINTED, divergence, ends
 from skiplab.studies.yu2019.table_2.trials import FIRST, SECOND, train_pairs
 from skiplab.studies.yu2019.transferred import shade_of
 
 MODELS = {SECOND: "plain", FIRST: "residual"}
 LEAST = 2.0**-24  # half of a float32's last bit at 1, as which a difference of exactly 0 is drawn
-PRINT: dict[str, Any] = {
-    "marker": "*",
-    "color": "#222222",
-    "markersize": 6,
-    "linestyle": "",
-    "markeredgewidth": 0,
-}
 
 
 def draw(results: Results) -> Figure:
@@ -92,27 +83,14 @@ def _band(ax: Axes, x: np.ndarray, runs: np.ndarray, colour: str, style: object)
 def _ends(ax: Axes, results: Results, quantity: str, which: int) -> None:
     """Pairs as lines between two dots, means with intervals beside them, the paper's numbers as stars."""
     depths = sorted(results.settings.depths)
-    for place, depth in enumerate(depths):
-        both = [ends(results, kind, depth, quantity) for kind in MODELS]
-        for pair in zip(*both, strict=True):
-            ax.plot([place - 0.15, place + 0.15], pair, color="#BBBBBB", linewidth=0.6, zorder=1)
-        for side, (kind, values) in zip((-1, 1), zip(MODELS, both, strict=True), strict=True):
-            colour = colour_of(MODELS[kind])
-            ax.scatter(
-                [place + 0.15 * side] * len(values), values, s=8, color=colour, alpha=0.6, linewidths=0
-            )
-            mean, low, high = (float(each) for each in mean_interval(values))
-            bars = [[mean - low], [high - mean]]
-            ax.errorbar(place + 0.25 * side, mean, bars, fmt="o", color=colour, markersize=3, capsize=2)
-            if depth in PRINTED[kind]:
-                ax.plot(place + 0.35 * side, PRINTED[kind][depth][which], **PRINT)
-    ax.set_xticks(range(len(depths)), [str(depth) for depth in depths])
-    ax.set(xlabel="depth (layers with weights)", xlim=(-0.6, len(depths) - 0.4))
-    ax.grid(False, axis="x")
-    keys = [
-        Line2D([], [], marker="o", linestyle="", color=colour_of(name), label=label_of(name))
-        for name in MODELS.values()
-    ]
-    if any(depth in PRINTED[FIRST] for depth in depths):
-        keys.append(Line2D([], [], label="paper", **PRINT))
-    ax.legend(handles=keys, fontsize=7)
+    groups = {
+        str(depth): {name: ends(results, kind, depth, quantity) for kind, name in MODELS.items()}
+        for depth in depths
+    }
+    printed = {
+        str(depth): {name: PRINTED[kind][depth][which] for kind, name in MODELS.items()}
+        for depth in depths
+        if depth in PRINTED[FIRST]
+    }
+    side_by_side(ax, groups, printed)
+    ax.set(xlabel="depth (layers with weights)")

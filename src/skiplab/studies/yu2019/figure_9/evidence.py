@@ -1,0 +1,116 @@
+"""Training losses epoch by epoch, and the gap between plain and residual networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction.results import matching
+from skiplab.studies.yu2019.networks import train
+from skiplab.studies.yu2019.pairs import NOT_HERE, PLAIN, RESIDUAL, is_papers, logs, printed, same_seeds
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# The means of ten runs that figure 9 (a) is marked with.
+MEANS = {PLAIN: {32: 0.13, 44: 0.46}, RESIDUAL: {32: 0.055, 44: 0.083}}
+PEAK = 15
+WINDOW = 5  # epochs over which the gap is averaged before its widest place is looked for
+
+
+def curves(results: Results, model: str, depth: int, stage: str = "train_pairs") -> np.ndarray:
+    """L (networks, epochs) of one model and depth, networks in the order of seeds."""
+    import numpy as np
+
+    rows = results.rows(train, stage=stage)
+    rows = matching(rows, model=model, depth=depth, quantity="loss")
+    if not len(rows):
+        return np.empty((0, 0))
+    return rows.pivot_table(index="seed", columns="epoch", values="value", dropna=False).to_numpy()
+
+
+def gap(results: Results, depth: int) -> np.ndarray:
+    """L of plain less that of residual networks (pairs, epochs)."""
+    return curves(results, PLAIN, depth) - curves(results, RESIDUAL, depth)
+
+
+def ahead(results: Results) -> Iterator[Evidence]:
+    """ln L of plain and of residual networks at some epochs, by depth."""
+    for depth in sorted(results.settings.depths):
+        for epoch in results.settings.at:
+            pair = logs(results, depth, epoch=epoch)
+            yield Evidence(f"{depth} layers, epoch {epoch}", pair, paired=True)
+
+
+def printed_means(results: Results) -> Iterator[Evidence]:
+    """L of the last epoch."""
+    for words, number, sample, detail in printed(results, MEANS, "loss"):
+        yield Evidence(words, [sample], paper_value=number, detail=detail)
+
+
+def gap_widens(results: Results) -> Iterator[Evidence]:
+    """The gap after 15 epochs and after 1; where plain networks have a rate of their own, as a further row."""
+    settings = results.settings
+    for depth in sorted(settings.depths):
+        found = gap(results, depth)
+        pair = [found[:, settings.wide_at - 1], found[:, 0]]
+        words = f"{depth} layers, epochs {settings.wide_at} and 1"
+        yield Evidence(words, pair, headline=judged(results, depth), paired=True)
+
+
+def gap_peaks(results: Results) -> Iterator[Evidence]:
+    """The middle of the five epochs over which a pair's mean gap is widest."""
+    import numpy as np
+
+    whole = is_papers(results.settings)
+    for depth in sorted(results.settings.depths):
+        sample = peaks(gap(results, depth)) if whole else np.empty(0)
+        detail = "" if whole else NOT_HERE
+        own = {"headline": judged(results, depth), "detail": detail}
+        yield Evidence(f"{depth} layers", [sample], paper_value=float(PEAK), **own)  # type: ignore[arg-type]
+
+
+def peaks(gaps: np.ndarray) -> np.ndarray:
+    """The epoch (counted from 1) around which the running mean of each row is largest."""
+    import numpy as np
+
+    means = np.lib.stride_tricks.sliding_window_view(gaps, WINDOW, axis=1).mean(-1)
+    return np.asarray(means.argmax(1) + 1.0 + WINDOW // 2)
+
+
+def judged(results: Results, depth: int) -> bool:
+    """Whether a pair of this depth is trained at one rate, or no pair is."""
+    settings = results.settings
+    fast = [each for each in settings.depths if each < settings.slow_depth]
+    return depth in fast if len(fast) > 1 else depth == min(settings.depths)
+
+
+def deeper_slower(results: Results) -> Iterator[Evidence]:
+    """ln L of the deepest plain networks and of those before them at one rate, the mean over the first epochs."""
+    import numpy as np
+
+    settings = results.settings
+    start, end = sorted(settings.depths)[-2:]
+    slow = end >= settings.slow_depth > start
+    at_paper_rates = [np.log(curves(results, PLAIN, depth)) for depth in (end, start)]
+    first = at_paper_rates[1]
+    if slow:
+        first = np.log(curves(results, PLAIN, start, "slow_start"))
+    pair = same_seeds(at_paper_rates[0], first)
+    early = slice(0, settings.wide_at)
+    words = f"{start} → {end} layers, rate {settings.rate_of(PLAIN, end):g}"
+    means = [each[:, early].mean(1) for each in pair]
+    whole = is_papers(settings)
+    yield Evidence(
+        f"{words}, epochs 1 to {settings.wide_at}",
+        means if whole else [(), ()],
+        detail="" if whole else f"{NOT_HERE}; {means[0].mean():.3g} and {means[1].mean():.3g} here",
+        paired=True,
+    )
+    for epoch in sorted({1, settings.wide_at}):
+        one = [each[:, epoch - 1] for each in pair]
+        yield Evidence(f"{words}, epoch {epoch}", one, headline=False, paired=True)
+    if slow:
+        unequal = [each[:, early].mean(1) for each in same_seeds(*at_paper_rates)]
+        yield Evidence(f"{start} → {end} layers, the paper's rates", unequal, headline=False, paired=True)

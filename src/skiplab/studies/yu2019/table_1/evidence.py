@@ -1,0 +1,265 @@
+"""What networks end with by depth, at the paper's rates and at equal ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction import Evidence, Found, Results
+from skiplab.studies.yu2019.controls import DEAD_AFTER, PILOTS, common_rate, higher_rates
+from skiplab.studies.yu2019.pairs import (
+    DEAD,
+    PLAIN,
+    RESIDUAL,
+    both,
+    is_papers,
+    living,
+    logs,
+    printed,
+    same_seeds,
+    steps,
+    those_that_learn,
+    values,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Table 1: L and test error by depth.
+LOSSES = {
+    PLAIN: {20: 0.07227, 32: 0.1225, 44: 0.4950},
+    RESIDUAL: {20: 0.04287, 32: 0.04847, 44: 0.07397},
+}
+ERRORS = {
+    PLAIN: {20: 0.1263, 32: 0.1349, 44: 0.2213},
+    RESIDUAL: {20: 0.1131, 32: 0.1143, 44: 0.1182},
+}
+# By what factors L grows, as the text has it: table 1's, and between 32 and 44 layers figure 9's means of ten runs.
+FACTORS = {(20, 32): (0.1225 / 0.07227, 0.04847 / 0.04287), (20, 44): (6.85, 1.73), (32, 44): (3.54, 1.51)}
+
+
+LEARNT = math.log(10) / 2  # networks that end with a larger L have hardly left the loss of guessing
+
+
+def at_equal_rates(results: Results) -> dict[str, Any]:
+    """Where in the results the controls at the slow rate are; none where all depths have one rate anyway."""
+    settings = results.settings
+    return {"stage": common_rate.__name__, "epoch": settings.control_epochs, "rate": settings.slow_rate}
+
+
+def slow_words(results: Results) -> str:
+    """What is said of these controls behind a depth."""
+    settings = results.settings
+    return f"both at {settings.slow_rate:g}, {settings.control_epochs} epochs"
+
+
+# Plain against residual ----------------------------------------------------------------------------------------
+
+
+def lower_loss(results: Results) -> Iterator[Evidence]:
+    """ln L of plain and of residual networks at every depth; on images without crops and flips as a further row."""
+    settings, equal = results.settings, at_equal_rates(results)
+    for depth in sorted(settings.depths):
+        paper = _printed(results, LOSSES, depth, logarithm=True)
+        found = Evidence(f"{depth} layers", logs(results, depth), paper_value=paper, paired=True)
+        yield from those_that_learn(found, living(results, depth))
+        clean = logs(results, depth, "clean_loss")
+        yield Evidence(f"{depth} layers, no crops and flips", clean, headline=False, paired=True)
+    for depth in settings.slow_depths:
+        slow = Evidence(f"{depth} layers, {slow_words(results)}", logs(results, depth, **equal), paired=True)
+        yield from those_that_learn(slow, living(results, depth, **equal))
+
+
+def lower_error(results: Results) -> Iterator[Evidence]:
+    """Test error of plain and of residual networks at every depth."""
+    settings, equal = results.settings, at_equal_rates(results)
+    for depth in sorted(settings.depths):
+        paper = _printed(results, ERRORS, depth)
+        pair = both(results, depth, "test_error")
+        found = Evidence(f"{depth} layers", pair, paper_value=paper, paired=True)
+        yield from those_that_learn(found, living(results, depth))
+    for depth in settings.slow_depths:
+        pair = both(results, depth, "test_error", **equal)
+        slow = Evidence(f"{depth} layers, {slow_words(results)}", pair, paired=True)
+        yield from those_that_learn(slow, living(results, depth, **equal))
+
+
+def _printed(
+    results: Results, numbers: dict[str, dict[int, float]], depth: int, *, logarithm: bool = False
+) -> float | None:
+    """Plain less residual in the paper's table, or the logarithm of their ratio, where ours are comparable."""
+    if depth not in numbers[PLAIN] or not is_papers(results.settings):
+        return None
+    plain, residual = (numbers[model][depth] for model in (PLAIN, RESIDUAL))
+    return math.log(plain / residual) if logarithm else plain - residual
+
+
+# From depth to depth -------------------------------------------------------------------------------------------
+
+
+def gap_grows(quantity: str) -> Found:
+    """Evidence on plain less residual, in ln L or error, of deeper networks and of shallower ones.
+
+    Only where both depths have one rate is the gap that of the networks, so the deepest are further rows.
+    """
+    numbers, logarithm = (LOSSES, True) if quantity == "loss" else (ERRORS, False)
+
+    def gaps(results: Results, depth: int, **where: Any) -> np.ndarray:
+        plain, residual = (logs if logarithm else both)(results, depth, quantity, **where)
+        return plain - residual
+
+    def growth(results: Results) -> Iterator[Evidence]:
+        settings, equal = results.settings, at_equal_rates(results)
+        for place, (start, end) in enumerate(steps(settings.depths)):
+            pair = same_seeds(gaps(results, end), gaps(results, start))
+            known = [_printed(results, numbers, depth, logarithm=logarithm) for depth in (end, start)]
+            paper = None if known[0] is None or known[1] is None else known[0] - known[1]
+            words = f"{start} → {end} layers"
+            found = Evidence(words, pair, paper_value=paper, headline=place == 0, paired=True)
+            yield if_learnt(results, found)
+        for end in settings.slow_depths:
+            pair = [gaps(results, depth, **equal) for depth in (end, settings.first_depth)]
+            words = f"{settings.first_depth} → {end} layers, {slow_words(results)}"
+            yield Evidence(words, pair, headline=False, paired=True)
+
+    return growth
+
+
+def if_learnt(results: Results, found: Evidence) -> Evidence:
+    """The evidence, without its numbers where networks have learnt too little for more layers to do harm."""
+    loss = values(results, RESIDUAL, results.settings.first_depth, "loss").mean()
+    if loss < LEARNT:
+        return found
+    why = f"residual networks end at L = {loss:.2f}, so that none has been trained to an end"
+    return replace(found, samples=[()] * len(found.samples), detail=why)
+
+
+def increase(results: Results, model: str, start: int, end: int, **where: Any) -> np.ndarray:
+    """ln of by what factor L is larger in deeper networks of one model, by shared seeds."""
+    import numpy as np
+
+    deep, shallow = same_seeds(*(values(results, model, depth, "loss", **where) for depth in (end, start)))
+    return np.log(deep / shallow)
+
+
+def degrades_more(results: Results) -> Iterator[Evidence]:
+    """ln of the increase of L with depth in plain and in residual networks, at the paper's rates."""
+    for start, end in steps(results.settings.depths):
+        if (end in results.settings.slow_depths) or not results.settings.slow_depths:
+            pair = [increase(results, model, start, end) for model in (PLAIN, RESIDUAL)]
+            paper = _increase_printed(results, start, end)
+            found = Evidence(
+                f"{start} → {end} layers", pair, paper_value=paper, detail=_factors(pair), paired=True
+            )
+            yield if_learnt(results, found)
+
+
+def degrades_more_at_equal_rates(results: Results) -> Iterator[Evidence]:
+    """The same where plain and residual networks of both depths have one rate."""
+    settings, equal = results.settings, at_equal_rates(results)
+    for start, end in steps(settings.depths):
+        if end not in settings.slow_depths:
+            pair = [increase(results, model, start, end) for model in (PLAIN, RESIDUAL)]
+            paper = _increase_printed(results, start, end)
+            words = f"{start} → {end} layers, all at {settings.rate:g}"
+            found = Evidence(words, pair, paper_value=paper, detail=_factors(pair), paired=True)
+            yield if_learnt(results, found)
+    for end in settings.slow_depths:
+        start = settings.first_depth
+        pair = [increase(results, model, start, end, **equal) for model in (PLAIN, RESIDUAL)]
+        words = f"{start} → {end} layers, {slow_words(results)}"
+        yield Evidence(words, pair, detail=_factors(pair), paired=True)
+
+
+def _increase_printed(results: Results, start: int, end: int) -> float | None:
+    if (start, end) not in FACTORS or not is_papers(results.settings):
+        return None
+    plain, residual = FACTORS[start, end]
+    return math.log(plain / residual)
+
+
+def _factors(pair: list[np.ndarray]) -> str:
+    """The increases as factors, as the paper prints them."""
+    factors = [f"{math.exp(each.mean()):.3g}" if len(each) else "?" for each in pair]
+    return f"L grows {factors[0]} and {factors[1]} times"
+
+
+def plain_error_rises(results: Results) -> Iterator[Evidence]:
+    """Test errors of deeper and of shallower plain networks."""
+    yield from _errors(results, PLAIN)
+
+
+def residual_error_stays(results: Results) -> Iterator[Evidence]:
+    """Test errors of the deepest and of the shallowest residual networks."""
+    yield from _errors(results, RESIDUAL)
+
+
+def _errors(results: Results, model: str) -> Iterator[Evidence]:
+    """Test errors of deeper and shallower networks; of residual ones only from the first depth on."""
+    settings, numbers = results.settings, ERRORS[model]
+    for start, end in steps(settings.depths):
+        pair = same_seeds(*(values(results, model, depth, "test_error") for depth in (end, start)))
+        paper = numbers[end] - numbers[start] if is_papers(settings) else None
+        headline = start == min(settings.depths) and (model == PLAIN or end == max(settings.depths))
+        words = f"{start} → {end} layers"
+        found = Evidence(words, pair, paper_value=paper, headline=headline, paired=True)
+        yield if_learnt(results, found)
+    for end in settings.slow_depths:
+        equal, start = at_equal_rates(results), settings.first_depth
+        pair = [values(results, model, depth, "test_error", **equal) for depth in (end, start)]
+        words = f"{start} → {end} layers, {slow_words(results)}"
+        yield Evidence(words, pair, headline=False, paired=True)
+
+
+# Rates and levels ----------------------------------------------------------------------------------------------
+
+
+def higher_rates_fail(results: Results) -> Iterator[Evidence]:
+    """Training errors of plain networks at higher rates, beside the one above which a network is dead."""
+    import numpy as np
+
+    from skiplab.experiments.gains import share_that
+
+    settings = results.settings
+    end = min(DEAD_AFTER, settings.epochs)
+    for rate in settings.higher_rates:
+        depth = max(settings.depths)
+        where: dict[str, Any] = {"stage": higher_rates.__name__, "epoch": end, "rate": rate}
+        errors = values(results, PLAIN, depth, "error", **where) if settings.slow_depths else np.empty(0)
+        errors = np.nan_to_num(errors, nan=1.0)  # one that diverged has not learnt either
+        detail = f"dead: {share_that(errors > DEAD)}" if len(errors) else "no depth here needs a lower rate"
+        yield Evidence(
+            f"{depth} layers, rate {rate:g}, {end} epochs",
+            [np.full(len(errors), DEAD), errors],
+            headline=rate == settings.rate,
+            detail=detail,
+            paired=True,
+        )
+
+
+def printed_losses(results: Results) -> Iterator[Evidence]:
+    """L as it is, beside Table 1's; that of the pilot's networks as further rows."""
+    for words, number, sample, detail in printed(results, LOSSES, "loss"):
+        yield Evidence(words, [sample], paper_value=number, detail=detail)
+    for words, sample in _pilot(results, "loss"):
+        yield Evidence(words, [sample], paper_value=LOSSES[RESIDUAL][20], headline=False)
+
+
+def printed_errors(results: Results) -> Iterator[Evidence]:
+    """Test errors less Table 1's."""
+    import numpy as np
+
+    for words, number, sample, detail in printed(results, ERRORS, "test_error"):
+        away = np.asarray(sample) - number
+        yield Evidence(words, [away], detail=detail or f"{number:.4g} in the paper")
+    for words, sample in _pilot(results, "test_error"):
+        yield Evidence(words, [sample - ERRORS[RESIDUAL][20]], headline=False)
+
+
+def _pilot(results: Results, quantity: str) -> Iterator[tuple[str, np.ndarray]]:
+    settings = results.settings
+    for words in PILOTS if settings.pilot_runs else ():
+        stage = f"pilot, {words}"
+        yield stage, values(results, RESIDUAL, settings.first_depth, quantity, stage=stage)

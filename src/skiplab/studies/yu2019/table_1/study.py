@@ -1,0 +1,131 @@
+"""Table 1's settings, claims and declaration."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from skiplab.reproduction import Claim, Equivalent, Greater, Ordered, Results, Study, Value, scales
+from skiplab.studies.yu2019.controls import (
+    QUICK_CONTROLS,
+    SMOKE_CONTROLS,
+    ControlSettings,
+    common_rate,
+    higher_rates,
+    pilot,
+)
+from skiplab.studies.yu2019.pairs import train_pairs
+from skiplab.studies.yu2019.table_1 import evidence
+
+A_TENTH = Greater(worth=math.log(1.1))  # of L
+A_FIFTH = Greater(worth=math.log(1.2))  # of the factor by which L grows
+HALF_A_POINT = Greater(worth=0.005)  # of test error
+A_POINT = Equivalent(margin=0.01)
+QUARTER = Value(tolerance=0.25)  # of a printed L
+
+
+def figure(results: Results) -> Any:
+    """Loss and error against depth, and by how much loss grows."""
+    from skiplab.studies.yu2019.table_1.plot import draw
+
+    return draw(results)
+
+
+STUDY = Study(
+    id="yu2019/table-1",
+    words=__file__,
+    settings=scales(ControlSettings, quick=QUICK_CONTROLS, smoke=SMOKE_CONTROLS),
+    stages=(train_pairs, common_rate, higher_rates, pilot),
+    figure=figure,
+    claims=(
+        Claim(
+            "residual-lower-loss",
+            "Residual networks reach a lower training loss than plain ones of the same depth, also where both are "
+            "trained at the same rate.",
+            evidence.lower_loss,
+            A_TENTH,
+            unit="ln L",
+        ),
+        Claim(
+            "residual-lower-error",
+            "Residual networks reach a lower test error than plain ones of the same depth, also where both are "
+            "trained at the same rate.",
+            evidence.lower_error,
+            HALF_A_POINT,
+            unit="test error",
+        ),
+        Claim(
+            "loss-gap-grows",
+            "The deeper the networks, the more the training losses of plain and residual ones differ.",
+            evidence.gap_grows("loss"),
+            A_TENTH,
+            unit="ln L",
+            source="supplement A",
+        ),
+        Claim(
+            "error-gap-grows",
+            "The deeper the networks, the more the test errors of plain and residual ones differ.",
+            evidence.gap_grows("test_error"),
+            HALF_A_POINT,
+            unit="test error",
+            source="supplement A",
+        ),
+        Claim(
+            "plain-degrades-more",
+            "The training loss grows by a larger factor with depth in plain than in residual networks.",
+            evidence.degrades_more,
+            A_FIFTH,
+            unit="ln of the factor of L",
+            source="supplements A and D.1",
+        ),
+        Claim(
+            "plain-degrades-more-at-equal-rates",
+            "The training loss grows by a larger factor with depth in plain than in residual networks that are "
+            "trained at one rate.",
+            evidence.degrades_more_at_equal_rates,
+            A_FIFTH,
+            unit="ln of the factor of L",
+            source="supplement A",
+        ),
+        Claim(
+            "plain-error-rises",
+            "The test error of plain networks rises with depth.",
+            evidence.plain_error_rises,
+            HALF_A_POINT,
+            unit="test error",
+            source="supplement A",
+        ),
+        Claim(
+            "residual-error-stays",
+            "The test error of residual networks stays roughly constant with depth.",
+            evidence.residual_error_stays,
+            A_POINT,
+            unit="test error",
+            source="supplement A",
+        ),
+        Claim(
+            "higher-rates-fail",
+            "Most plain networks of 44 layers have learnt nothing after five epochs at the rate of the others.",
+            evidence.higher_rates_fail,
+            Ordered(),
+            unit="share of dead networks",
+            source="caption of table 1",
+        ),
+        Claim(
+            "printed-losses",
+            "Networks end with the losses that the paper prints, within a quarter.",
+            evidence.printed_losses,
+            QUARTER,
+            unit="L",
+        ),
+        Claim(
+            "printed-errors",
+            "Networks end with the test errors that the paper prints, within a point.",
+            evidence.printed_errors,
+            A_POINT,
+            unit="test error less the printed one",
+        ),
+    ),
+    cost={"smoke": 2.0, "quick": 70.0, "paper": 3000.0},
+    paper_device="one H200",
+)

@@ -1,0 +1,200 @@
+"""How weights are spread before and after training, and how far training moves them.
+
+``p`` are a plain network's weights, ``t`` those of the plain network that computes what a residual one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction.results import matching
+from skiplab.studies.yu2019.networks import train
+from skiplab.studies.yu2019.pairs import NOT_HERE, PLAIN, RESIDUAL, is_papers, values
+from skiplab.studies.yu2019.untrained import is_papers_size, untrained
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DEPTH = 32
+NAMES = {PLAIN: "p", RESIDUAL: "t"}
+MASSES = {"mass": "all", "mass_large": "at least .25", "mass_id": "ID entries"}
+# Table 3: the masses of p and t before and after training, in the order of MASSES, then mean and deviation.
+BEFORE = {PLAIN: (25_000, 420, 67), RESIDUAL: (1_900, 1_100, 1_100)}
+AFTER = {PLAIN: (25_000, 700, 72), RESIDUAL: (20_000, 1_300, 1_000)}
+MEANS = {PLAIN: (0.000062, -0.0061), RESIDUAL: (0.0023, -0.0056)}
+DEVIATIONS = {PLAIN: (0.070, 0.071), RESIDUAL: (0.048, 0.071)}
+ABOVE = (1, 26)  # entries of p above .7, supplement C
+NEAR_ONE = 0.7
+SHARES = {
+    RESIDUAL: 0.76,
+    PLAIN: 72 / 700,
+}  # of ID entries in the mass of entries of at least .25, after training
+MODE = 0.9
+NOT_ITS_SIZE = "untrained networks here are not of the paper's size"
+
+
+def depth_of(results: Results) -> int:
+    """The depth of the trained networks: the paper's 32, or the deepest where there is none."""
+    return DEPTH if DEPTH in results.settings.depths else max(results.settings.depths)
+
+
+def untrained_depth(results: Results) -> int:
+    """The depth of the untrained networks."""
+    known = results.settings.untrained_depths
+    return DEPTH if DEPTH in known else max(known)
+
+
+def start_of(results: Results, model: str, quantity: str, layer: int = 0) -> np.ndarray:
+    """Numbers before training."""
+    return untrained(results, model, untrained_depth(results), quantity, layer)
+
+
+def end_of(results: Results, model: str, quantity: str, layer: int = 0) -> np.ndarray:
+    """Numbers after training."""
+    return values(results, model, depth_of(results), quantity, layer=layer)
+
+
+def sized(results: Results, model: str, quantity: str, *, trained: bool) -> tuple[Any, str]:
+    """Numbers that the paper's can stand beside, or none and why."""
+    settings = results.settings
+    if not trained:
+        here = is_papers_size(settings)
+        return (start_of(results, model, quantity), "") if here else ((), NOT_ITS_SIZE)
+    here = settings.trained and is_papers(settings)
+    return (end_of(results, model, quantity), "") if here else ((), NOT_HERE)
+
+
+# What the table prints -----------------------------------------------------------------------------------------
+
+
+def masses(*, trained: bool) -> Found:
+    """Evidence on ‖w‖₁ of all weights, of large ones and of ID entries."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for model, numbers in (AFTER if trained else BEFORE).items():
+            for (quantity, words), number in zip(MASSES.items(), numbers, strict=True):
+                sample, detail = sized(results, model, quantity, trained=trained)
+                condition = f"{NAMES[model]}, {words}"
+                yield Evidence(condition, [sample], paper_value=float(number), detail=detail)
+
+    return found
+
+
+def moments(*, trained: bool) -> Found:
+    """Evidence on standard deviations, and on the mean of t before training; means after it are further rows."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for model, numbers in DEVIATIONS.items():
+            sample, detail = sized(results, model, "std", trained=trained)
+            words = f"{NAMES[model]}, deviation"
+            yield Evidence(words, [sample], paper_value=numbers[trained], detail=detail)
+        for model in NAMES if trained else (RESIDUAL,):
+            sample, detail = sized(results, model, "mean", trained=trained)
+            own: dict[str, Any] = {"paper_value": MEANS[model][trained], "detail": detail}
+            yield Evidence(f"{NAMES[model]}, mean", [sample], headline=not trained, **own)
+
+    return found
+
+
+def one_of_ours(*, trained: bool) -> Found:
+    """Evidence on what differs from draw to draw: how many entries of p exceed .7, and its mean before training."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        known, detail = sized(results, PLAIN, "mean", trained=trained)
+        sample = above(results, trained=trained) if len(known) else ()
+        yield Evidence("entries above .7", [sample], paper_value=float(ABOVE[trained]), detail=detail)
+        if not trained:
+            yield Evidence("mean", [known], paper_value=MEANS[PLAIN][0], detail=detail)
+
+    return found
+
+
+def above(results: Results, *, trained: bool) -> np.ndarray:
+    """How many of p's entries exceed .7 (up to 2, where histograms end)."""
+    import numpy as np
+
+    counts, edges = histogram(results, PLAIN, "histogram", trained=trained)
+    return np.asarray(counts[:, edges[:-1] >= NEAR_ONE - 1e-9].sum(1))
+
+
+def histogram(results: Results, model: str, quantity: str, *, trained: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Counts (networks, bins) of weights and the edges of the bins."""
+    import numpy as np
+
+    from skiplab.studies.yu2019.weights import EDGES
+
+    stage, depth = ("train_pairs", depth_of(results)) if trained else ("before", untrained_depth(results))
+    at = results.settings.epochs if trained else 0
+    rows = matching(results.rows(train, stage=stage), quantity=quantity, model=model, depth=depth, epoch=at)
+    wide = rows.pivot_table(index="seed", columns="layer", values="value", observed=True)
+    return wide.to_numpy(), np.asarray(EDGES)
+
+
+# After training ------------------------------------------------------------------------------------------------
+
+
+def id_share(model: str, *, less: float = 0.0) -> Found:
+    """Evidence on the mass of all ID entries beside that of entries of at least .25, less a number."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        paper = None if less else SHARES[model]
+        mine, large, both = (
+            end_of(results, model, each) for each in ("mass_id", "mass_large", "mass_id_large")
+        )
+        comparable = less or len(sized(results, model, "mass", trained=True)[0])
+        sample: Any = mine / large - less if comparable else ()
+        detail = "" if comparable else NOT_HERE
+        yield Evidence(f"{NAMES[model]} after training", [sample], paper_value=paper, detail=detail)
+        words = f"{NAMES[model]} after training, ID entries of at least .25 alone"
+        large_ones = both / large - less if comparable else ()
+        yield Evidence(words, [large_ones], paper_value=paper, headline=False)
+
+    return found
+
+
+def mode(results: Results) -> Iterator[Evidence]:
+    """The middle of the fullest bin of t's ID entries."""
+    sample, detail = sized(results, RESIDUAL, "mode_id", trained=True)
+    yield Evidence("t after training", [sample], paper_value=MODE, detail=detail)
+
+
+def small_beside_one(results: Results) -> Iterator[Evidence]:
+    """.1 less the root mean square of the weights' changes."""
+    for model, name in NAMES.items():
+        moved, cosine = (end_of(results, model, each) for each in ("moved_rms", "cosine"))
+        detail = f"cosine of {name} after and before training {cosine.mean():.2f}" if len(cosine) else ""
+        yield Evidence(name, [0.1 - moved], detail=detail)
+
+
+def small_beside_distance(results: Results) -> Iterator[Evidence]:
+    """1 less ‖w − w₀‖ / ‖p₀ − t₀‖."""
+    for model, name in NAMES.items():
+        moved, apart = (end_of(results, model, each) for each in ("moved", "apart"))
+        detail = f"‖{name} − {name}₀‖ {moved.mean():.3g}, ‖p₀ − t₀‖ {apart.mean():.3g}" if len(moved) else ""
+        yield Evidence(name, [1 - moved / apart], detail=detail)
+
+
+# Ours ----------------------------------------------------------------------------------------------------------
+
+
+def separated_by_id(results: Results) -> Iterator[Evidence]:
+    """The share of the ID entries in ‖p₀ − t₀‖², less ½."""
+    sample = start_of(results, PLAIN, "apart_id") - 0.5
+    yield Evidence(
+        f"{untrained_depth(results)} layers", [sample], detail=f"{_mean(sample + 0.5)} of the square"
+    )
+
+
+def strangers_farther(results: Results) -> Iterator[Evidence]:
+    """ln of the distance between two plain networks' starts over that within a pair."""
+    import numpy as np
+
+    strangers, apart = (start_of(results, PLAIN, each) for each in ("strangers", "apart"))
+    detail = f"‖p₀ − p₀′‖ {_mean(strangers)}, ‖p₀ − t₀‖ {_mean(apart)}"
+    yield Evidence(f"{untrained_depth(results)} layers", [np.log(strangers / apart)], detail=detail)
+
+
+def _mean(sample: np.ndarray) -> str:
+    return f"{sample.mean():.3g}" if len(sample) else "?"

@@ -1,0 +1,91 @@
+"""Figure 7's histograms of weights before and after training, and Table 3's masses beside ours."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from skiplab.figures.colours import colour_of, label_of
+from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.reproduction import Results
+from skiplab.studies.yu2019.drawing import side_by_side
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, is_papers
+from skiplab.studies.yu2019.table_3.evidence import (
+    AFTER,
+    BEFORE,
+    MASSES,
+    depth_of,
+    end_of,
+    histogram,
+    is_papers_size,
+    start_of,
+    untrained_depth,
+)
+
+MODELS = (PLAIN, RESIDUAL)
+
+
+def draw(results: Results) -> Figure:
+    """Draw a row of all weights, a row of ID entries, and masses; on the right after training, if there was any."""
+    trained = bool(len(end_of(results, PLAIN, "mass")))
+    figure, axes = new_figure(2, rows=3, width=PAGE_WIDTH, height=7.0)
+    for column, after in enumerate((False, True)):
+        depth = depth_of(results) if after else untrained_depth(results)
+        words = f"{'after' if after else 'before'} training, {depth} layers"
+        if after and not trained:
+            for ax in axes[:, column]:
+                ax.text(0.5, 0.5, "not trained in this run", ha="center", color="#666666")
+                ax.set_axis_off()
+            continue
+        _weights(axes[0, column], results, after)
+        axes[0, column].set(title=words)
+        _id_entries(axes[1, column], results, after)
+        _masses(axes[2, column], results, after)
+    for ax, letter in zip(axes.flat, "abcdef", strict=True):
+        panel_letter(ax, letter)
+    return figure
+
+
+def _weights(ax: Axes, results: Results, after: bool) -> None:
+    """All weights of p and t; the axis ends where the ID entries are still seen, as in the paper."""
+    heights = []
+    for model in MODELS:
+        counts, edges = histogram(results, model, "histogram", trained=after)
+        mean = counts.mean(0)
+        heights.append(mean)
+        ax.stairs(mean, edges, color=colour_of(model), label=_name(model), linewidth=1.0)
+    far = np.concatenate(heights)
+    ax.set_ylim(0, 1.15 * far[np.tile(np.abs(edges[:-1] - 0.0) > 0.3, 2)].max())
+    ax.set(xlabel="weight", ylabel="weights per bin of .025", xlim=(-1, 1.5))
+    ax.legend(fontsize=7, loc="upper left")
+
+
+def _id_entries(ax: Axes, results: Results, after: bool) -> None:
+    for model in MODELS:
+        counts, edges = histogram(results, model, "histogram_id", trained=after)
+        low, high = counts.min(0), counts.max(0)
+        ax.stairs(counts.mean(0), edges, color=colour_of(model), linewidth=1.0)
+        ax.stairs(high, edges, baseline=low, color=colour_of(model), alpha=0.2, fill=True, linewidth=0)
+    ax.set(xlabel="weight (ID entries)", ylabel="ID entries per bin", xlim=(-1, 1.5))
+
+
+def _masses(ax: Axes, results: Results, after: bool) -> None:
+    numbers = end_of if after else start_of
+    groups = {
+        words: {model: numbers(results, model, quantity) for model in MODELS}
+        for quantity, words in MASSES.items()
+    }
+    stars = is_papers(results.settings) if after else is_papers_size(results.settings)
+    print_of = AFTER if after else BEFORE
+    printed = {
+        words: {model: float(print_of[model][place]) for model in MODELS}
+        for place, words in enumerate(MASSES.values())
+    }
+    side_by_side(ax, groups, printed if stars else None, legend=not after)
+    ax.set_yscale("log")
+    ax.set(xlabel="which weights", ylabel=r"mass $\|w\|_1$")
+
+
+def _name(model: str) -> str:
+    return label_of(model) + (" (p)" if model == PLAIN else " with ones (t)")

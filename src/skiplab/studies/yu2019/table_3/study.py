@@ -1,0 +1,146 @@
+"""Table 3's settings, claims and declaration."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from skiplab.reproduction import Claim, Greater, Results, Study, Value, scales
+from skiplab.studies.yu2019.controls import QUICK_CONTROLS, SMOKE_CONTROLS
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
+from skiplab.studies.yu2019.table_3 import evidence
+from skiplab.studies.yu2019.untrained import (
+    QUICK_UNTRAINED,
+    SMOKE_UNTRAINED,
+    UntrainedSettings,
+    before,
+    pairs_if_trained,
+)
+
+FIVE_PERCENT, TEN_PERCENT = Value(tolerance=0.05), Value(tolerance=0.1)
+ONE_OF_OURS = Value(tolerance=0.0, spread="range")  # a number of one random network
+A_BIN = Value(tolerance=0.05 / 0.9)  # .9 ± .05
+A_HUNDREDTH, HALF_A_PERCENT = Greater(worth=0.01), Greater(worth=0.005)
+A_TWENTIETH = Greater(worth=0.05)
+
+
+def figure(results: Results) -> Any:
+    """Histograms of all weights and of ID entries, before and after training (figure 7), and masses."""
+    from skiplab.studies.yu2019.table_3.plot import draw
+
+    return draw(results)
+
+
+STUDY = Study(
+    id="yu2019/table-3",
+    words=__file__,
+    settings=scales(
+        UntrainedSettings, quick=QUICK_CONTROLS | QUICK_UNTRAINED, smoke=SMOKE_CONTROLS | SMOKE_UNTRAINED
+    ),
+    stages=(before, pairs_if_trained),
+    figure=figure,
+    claims=(
+        Claim(
+            "masses-before",
+            "Before training the weights of both networks have the masses that the table prints.",
+            evidence.masses(trained=False),
+            FIVE_PERCENT,
+            unit="‖w‖₁",
+        ),
+        Claim(
+            "masses-after",
+            "After training they have the masses that the table prints.",
+            evidence.masses(trained=True),
+            TEN_PERCENT,
+            unit="‖w‖₁",
+        ),
+        Claim(
+            "moments-before",
+            "Before training the deviations of weights, and the mean of t, are those that the table prints.",
+            evidence.moments(trained=False),
+            FIVE_PERCENT,
+            unit="weight",
+        ),
+        Claim(
+            "deviations-after",
+            "After training the deviations of weights are those that the table prints.",
+            evidence.moments(trained=True),
+            TEN_PERCENT,
+            unit="weight",
+        ),
+        Claim(
+            "one-of-ours-before",
+            "Before training the paper's plain network could be one of ours by the mean of its weights and by how "
+            "many exceed .7.",
+            evidence.one_of_ours(trained=False),
+            ONE_OF_OURS,
+            source="table 3 and supplement C",
+        ),
+        Claim(
+            "one-of-ours-after",
+            "After training it could be one of ours by how many weights exceed .7.",
+            evidence.one_of_ours(trained=True),
+            ONE_OF_OURS,
+            source="supplement C",
+        ),
+        Claim(
+            "large-weights-are-id",
+            "After training more than 76 % of the mass of a residual network's large weights, with the ones, are ID "
+            "entries.",
+            evidence.id_share(RESIDUAL, less=evidence.SHARES[RESIDUAL]),
+            HALF_A_PERCENT,
+            unit="share above .76",
+            source="supplement C",
+        ),
+        Claim(
+            "plain-id-share",
+            "In plain networks ID entries have a tenth of that mass.",
+            evidence.id_share(PLAIN),
+            TEN_PERCENT,
+            unit="share",
+            source="supplement C",
+        ),
+        Claim(
+            "mode-stays-high",
+            "After training the mode of ID entries, with the ones, is still around .9.",
+            evidence.mode,
+            A_BIN,
+            unit="weight",
+            source="supplement C",
+        ),
+        Claim(
+            "changes-small-beside-one",
+            "Training changes weights by little relative to 1: less than .1 in the root mean square.",
+            evidence.small_beside_one,
+            A_HUNDREDTH,
+            unit=".1 less the rms change",
+            source="section 4.2",
+        ),
+        Claim(
+            "changes-small-beside-distance",
+            "Training moves both networks by less than their starts are apart.",
+            evidence.small_beside_distance,
+            A_TWENTIETH,
+            unit="1 less the ratio of distances",
+            source="section 4.2 and supplement C",
+        ),
+        Claim(
+            "separated-by-id",
+            "More than half of the squared distance between the starts lies in the ID entries.",
+            evidence.separated_by_id,
+            A_TWENTIETH,
+            unit="share above ½",
+            source="ours",
+        ),
+        Claim(
+            "strangers-farther",
+            "Two plain networks start farther apart than a plain and a residual one.",
+            evidence.strangers_farther,
+            Greater(worth=math.log(1.1)),
+            unit="ln of the ratio",
+            source="ours",
+        ),
+    ),
+    cost={"smoke": 2.0, "quick": 75.0, "paper": 900.0},
+    paper_device="one H200",
+)
