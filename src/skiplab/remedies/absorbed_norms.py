@@ -47,8 +47,8 @@ def normalised_layers(model: nn.Module) -> dict[str, str]:
 
     found = {}
     for node in graph.nodes:
-        norm, before = once(node, NORMS), node.args[0] if node.args else None
-        layer = once(before, LAYERS)
+        before: Any = node.args[0] if node.args else None
+        norm, layer = once(node, NORMS), once(before, LAYERS)
         if norm is None or layer is None or norm.running_var is None or parametrize.is_parametrized(layer):
             continue
         if len(before.users) == 1:
