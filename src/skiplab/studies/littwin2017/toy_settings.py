@@ -13,7 +13,7 @@ EIGHTHS = 8  # checkpoints after the first epoch that a trend is judged by
 
 @dataclass(frozen=True)
 class ToySettings:
-    """``runs`` networks decide; ``strip_runs``, for ``strip_epochs``, show how much each open choice matters, unjudged.
+    """``runs`` networks decide; ``strip_runs``, for ``strip_epochs``, show unjudged how much an open choice matters.
 
     A mixture belongs to the study's ``seed``, so that another seed is another draw of it too.
     """

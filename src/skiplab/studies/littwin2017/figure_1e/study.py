@@ -33,10 +33,9 @@ def networks(results: Results) -> list[Call]:
     """Name networks without normalisation: those that decide, and those that differ from them by one choice."""
     settings = results.settings
     own: dict[str, Any] = {"norm": None, "forces": True}
-    calls = [train.of(toys(settings, rate=RATE, **own), evidence.HEADLINE, stage=evidence.HEADLINE)]
-    for name in settings.strip:
-        calls.append(train.of(strip_toys(settings, **{"rate": RATE, **own, **STRIP[name]}), name, stage=name))
-    return calls
+    deciding = train.of(toys(settings, rate=RATE, **own), evidence.HEADLINE, stage=evidence.HEADLINE)
+    beside = {name: strip_toys(settings, **{"rate": RATE, **own, **STRIP[name]}) for name in settings.strip}
+    return [deciding, *(train.of(other, name, stage=name) for name, other in beside.items())]
 
 
 def figure(results: Results) -> Any:
