@@ -136,7 +136,9 @@ def train(settings: ResNets, bench: Bench) -> pd.DataFrame:
             start = _start(trunk, settings.forked, settings.fork_epochs)
             checkpoints = Checkpoints(folder / name, start=start)
             tables.append(_trained(own, name, modules[: settings.forked], samples, checkpoints, bench))
-    return pd.concat(tables, ignore_index=True).astype({"branch": "category", "quantity": "category"})
+    return pd.concat(tables, ignore_index=True).astype(
+        dict.fromkeys(["branch", "data", "quantity"], "category")
+    )
 
 
 def _start(trunk: Any, members: int, epochs: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -172,7 +174,7 @@ def _trained(
     )
     first = 1 if branch == MAIN else settings.fork_at + 1
     frame = table(settings.seeds, history, range(first, settings.training.epochs + 1))
-    return frame.assign(branch=branch)
+    return frame.assign(branch=branch, data=settings.data)
 
 
 def plan_of(settings: ResNets, branch: str, ensemble: Ensemble, samples: TensorSet, device: str) -> Plan:
