@@ -53,6 +53,9 @@ def _by_layer(ax: Axes, results: Results, quantity: str) -> None:
     ax.minorticks_off()
     ax.set(xlabel="layer")
     if quantity == DEVIATION:
+        low, high = ax.get_ylim()
+        shown = [tick for tick in (0.5, 1, 2, 5, 10, 20) if low <= tick <= high]
+        ax.set_yticks(shown, [f"{tick:g}" for tick in shown])
         ax.legend(fontsize=6.5, title="BN", title_fontsize=6.5)
 
 
