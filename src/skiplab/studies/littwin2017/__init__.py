@@ -1,7 +1,7 @@
 """Littwin & Wolf (2017), The Loss Surface of Residual Networks: Ensembles and the Role of Batch Normalization."""
 
 from skiplab.reproduction.study import Alias, Paper, Study
-from skiplab.studies.littwin2017 import bn_start, figure_1d, figure_1e, figure_2, figure_3
+from skiplab.studies.littwin2017 import bn_start, figure_1d, figure_1e, figure_2, figure_3, paths
 
 PAPER = Paper(
     id="littwin2017",
@@ -12,6 +12,7 @@ PAPER = Paper(
 )
 STUDIES: tuple[Study | Alias, ...] = (
     bn_start.STUDY,
+    paths.STUDY,
     figure_1d.STUDY,
     figure_1e.STUDY,
     figure_2.STUDY,

@@ -26,21 +26,20 @@ def path_rows(
 
     from skiplab.measurements.path_depth import path_depth
 
-    counted = first_blocks(target)
-    found = path_depth(target, inputs, counted=counted, mode="batch")
+    own: dict[str, Any] = {"counted": first_blocks(target), "mode": "batch"}
+    loss = torch.nn.CrossEntropyLoss()
+    few = at_once is not None and at_once < len(inputs)
+    if labels is None or few:
+        found = path_depth(target, inputs, **own)
+        split = None
+        if labels is not None:
+            split = path_depth(target, (inputs[:at_once], labels[:at_once]), criterion=loss, **own)
+    else:
+        found = split = path_depth(target, (inputs, labels), criterion=loss, **own)
     single = {DEPTH: found.depth.value, BY_SIZE: found.depth_by_size, CANCELLATION: found.cancellation}
     shares = {SHARE: found.shares.value}
-    if labels is not None:
-        few = slice(at_once)
-        of_loss = path_depth(
-            target,
-            (inputs[few], labels[few]),
-            criterion=torch.nn.CrossEntropyLoss(),
-            counted=counted,
-            mode="batch",
-        )
-        assert of_loss.gradient is not None
-        single[GRADIENT_DEPTH], shares[GRADIENT_SHARE] = of_loss.gradient_depth, of_loss.gradient.value
+    if split is not None and split.gradient is not None:
+        single[GRADIENT_DEPTH], shares[GRADIENT_SHARE] = split.gradient_depth, split.gradient.value
     rows = [
         _row(network, quantity, -1, value)
         for quantity, values in single.items()

@@ -77,6 +77,7 @@ def network(settings: StartPaths, seed: int) -> BlockToy:
             norm = net.get_submodule(name.rpartition(".")[0])
             scale, shift = norm.get_parameter("weight"), norm.get_parameter("bias")
             if settings.every_scale is not None:
+                norm.eps = 1e-30  # type: ignore[assignment]  # with torch's 1e-5 later BN cancels a factor but for that
                 shift.copy_(torch.randn(shift.shape, generator=torch_generator(seed, "shifts", place)))
                 scale.mul_(settings.every_scale)
                 shift.mul_(settings.every_scale)
