@@ -39,6 +39,26 @@ def at_epochs(epochs: Iterable[int], steps: int, measure: Callable[[Ensemble], I
     return Callback(frozenset(at), rows)
 
 
+def path_lengths(epochs: Iterable[int], steps: int, samples: TensorSet, count: int, at_once: int) -> Callback:
+    """Path lengths on the first ``count`` samples, and of gradients on ``at_once``; a row's layer is the length.
+
+    See ``path_measures``; what is of all lengths has layer −1.
+    """
+    at = {epoch * steps: epoch for epoch in epochs}
+
+    def rows(ensemble: Ensemble, step: int) -> Rows:
+        from skiplab.studies.littwin2017.path_measures import path_rows
+
+        few = (samples.inputs[:count], samples.labels[:count])
+        found = path_rows(ensemble, *few, at_once=at_once)
+        named = {"network": "member", "length": "layer"}
+        return [
+            {"epoch": at[step], **{named.get(key, key): value for key, value in row.items()}} for row in found
+        ]
+
+    return Callback(frozenset(at), rows)
+
+
 def held_out_errors(ensemble: Ensemble, samples: TensorSet, *, mixed: bool = False) -> Iterator[Found]:
     """Loss and error on samples that training has not seen; in bfloat16 where training is."""
     loss = torch.zeros(ensemble.size, dtype=torch.float64, device=ensemble.device)

@@ -19,12 +19,13 @@ from skiplab.architectures.resnet import BasicBlock
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
 from skiplab.remedies.absorbed_norms import factors, normalised_layers
-from skiplab.studies.littwin2017.recording import Found, at_epochs, held_out_errors
+from skiplab.studies.littwin2017.recording import Found, at_epochs, held_out_errors, path_lengths
 from skiplab.studies.littwin2017.resnets import ResNets
 from skiplab.subjects.hooks import first_argument, visited
 from skiplab.training.loop import Callback
 
 SHARE_IMAGES = 512  # training images on which the variance of skips is measured
+GRADIENT_IMAGES = 128  # on which gradients are split by path length
 
 
 def when_training(
@@ -52,6 +53,7 @@ def when_training(
     return [
         at_epochs(range(common.epochs + 1), steps, every_epoch),
         at_epochs(settings.layers_at, steps, at_some),
+        path_lengths(settings.paths_at, steps, samples, settings.path_images, GRADIENT_IMAGES),
     ]
 
 

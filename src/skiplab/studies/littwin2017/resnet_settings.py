@@ -13,7 +13,7 @@ from skiplab.studies.littwin2017.resnets import RATE_KEPT, SCALES_SPARED, ImageT
 NETWORKS, FROZEN, PLAIN, NO_DECAY, FLOAT32 = "networks", "frozen", "plain", "no-decay", "float32"
 CONTROLS: dict[str, dict[str, Any]] = {
     FROZEN: {"frozen": True},
-    PLAIN: {"skips": False},
+    PLAIN: {"skips": False, "paths_at": ()},
     NO_DECAY: {"decay": 0.0},
     FLOAT32: {"mixed": False},
 }
@@ -51,7 +51,8 @@ class ResNetSettings:
     blocks: int = 5
     filters: tuple[int, ...] = (16, 32, 64)
     layers_at: tuple[int, ...] = (0, 1, 2, 5, 10, 20, 40, 60, 80, 82, 100, 121, 140, 164)
-    paths_at: tuple[int, ...] = ()
+    paths_at: tuple[int, ...] = (0, 1, 2, 5, 10, 20, 40, 60, 80, 82, 100, 121, 140, 164)
+    path_images: int = 512
 
     @property
     def early(self) -> tuple[int, int]:
@@ -80,6 +81,8 @@ QUICK: dict[str, Any] = {
     "blocks": 1,
     "filters": (8, 16, 32),
     "layers_at": (0, 1, 2, 5, 10, 13, 16, 20),
+    "paths_at": (0, 1, 5, 10, 16, 20),
+    "path_images": 64,
 }
 SMOKE: dict[str, Any] = {
     "data": ("digits",),
@@ -98,6 +101,8 @@ SMOKE: dict[str, Any] = {
     "blocks": 1,
     "filters": (2, 2, 4),
     "layers_at": (0, 1, 3, 5, 6),
+    "paths_at": (0, 6),
+    "path_images": 10,
 }
 
 
@@ -131,7 +136,9 @@ def control(settings: ResNetSettings, name: str, training: ImageTraining) -> lis
     other = {key: value for key, value in changes.items() if key not in own}
     return [
         train.of(
-            subset(ResNets, settings, data=settings.data[0], seeds=seeds, training=training, **other),
+            subset(
+                ResNets, settings, **{"data": settings.data[0], "seeds": seeds, "training": training, **other}
+            ),
             f"{name}, networks {seeds[0]}–{seeds[-1]}",
             stage=name,
         )

@@ -129,7 +129,7 @@ def samples_of(mixture: Mixture) -> tuple[TensorSet, TensorSet]:
 def train(settings: Toys, bench: Bench) -> pd.DataFrame:
     """Train the networks together, each on its own order of the samples, and measure them on the way."""
     from skiplab.ensembles import Ensemble
-    from skiplab.studies.littwin2017.recording import at_epochs, held_out_errors, table
+    from skiplab.studies.littwin2017.recording import at_epochs, held_out_errors, path_lengths, table
     from skiplab.training import Plan
     from skiplab.training import train as train_ensemble
     from skiplab.training.checkpoints import Checkpoints
@@ -142,6 +142,7 @@ def train(settings: Toys, bench: Bench) -> pd.DataFrame:
         at_epochs(
             settings.at, steps, lambda ensemble: (*sizes(ensemble), *held_out_errors(ensemble, unseen))
         ),
+        path_lengths(settings.paths_at, steps, seen, settings.path_samples, settings.path_samples),
         *([forces(steps, common.epochs)] if settings.forces else []),
     ]
     plan = Plan(

@@ -50,17 +50,23 @@ def grow_steadily(results: Results) -> Iterator[Evidence]:
 
 
 def first_differs(results: Results) -> Iterator[Evidence]:
-    """Growth of the first layer less that of the others, in the direction that the other half of the networks has.
-
-    The paper names no direction. Every second network says which; the others, which have no part in that, are judged.
-    """
-    import numpy as np
-
+    """Growth of the first layer less that of the others, in the direction that the other half of the networks has."""
     for stage in (HEADLINE, *stages(results)[1:]):
         own = growth(results, stage)
         apart = own[:, 0] - own[:, 1:].mean(1)
-        direction = np.sign(apart[1::2].mean()) if len(apart) > 1 else 1.0
-        words = "more" if direction > 0 else "less"
+        words = "more" if len(apart) and apart.mean() > 0 else "less"
         detail = f"the first layer grows {words} by {abs(apart.mean()):.2f}" if len(apart) else ""
         condition = "first layer against the others" if stage == HEADLINE else stage
-        yield Evidence(condition, [direction * apart[::2]], headline=stage == HEADLINE, detail=detail)
+        judged = in_the_others_direction(apart)
+        yield Evidence(condition, [judged], headline=stage == HEADLINE, detail=detail)
+
+
+def in_the_others_direction(differences: np.ndarray) -> np.ndarray:
+    """Every second number, counted in the direction of the mean of those between, which have no other part.
+
+    So a difference of unknown direction can be judged by a test that has one.
+    """
+    import numpy as np
+
+    tellers = differences[1::2]
+    return differences[::2] * (np.sign(tellers.mean()) if len(tellers) else 1.0)

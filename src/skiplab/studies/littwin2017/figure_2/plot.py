@@ -25,6 +25,7 @@ LINES = (
     (PLAIN, MAIN, "no skips", colour_of("plain")),
     (NO_DECAY, MAIN, "no decay", "#56B4E9"),
 )
+MOST_LINES = 8  # epochs of a panel by layers, beyond which every second is left out
 PARTS = {
     "absorbed": ("absorbed", "#111111"),
     "weight": (r"$\Vert w\Vert$", "#882255"),
@@ -55,6 +56,9 @@ def draw(results: Results) -> Figure:
 def by_layer(ax: Axes, results: Results, data: str, quantity: str) -> None:
     """A quantity of every layer, a line per epoch, means over networks with intervals."""
     epochs, found = layers(results, data, quantity)
+    # From the end, so that the last epoch is always drawn.
+    shown = slice(None, None, -(-len(epochs) // MOST_LINES))
+    epochs, found = epochs[::-1][shown][::-1], found[:, ::-1][:, shown][:, ::-1]
     places = np.arange(1, found.shape[2] + 1)
     for epoch, values, colour in zip(epochs, found.transpose(1, 0, 2), in_order(len(epochs)), strict=True):
         mean, low, high = mean_interval(values)
