@@ -29,6 +29,7 @@ NAMES = {
     "is_batched": "torch._C._functorch.is_batchedtensor",
     "is_transformed": "torch._C._functorch.is_functorch_wrapped_tensor",
     "saved_tensors_are_hooked": "torch._C._autograd._top_saved_tensors_default_hooks",
+    "without_subclasses": "torch._C.DisableTorchFunctionSubclass",
     "is_weight_norm": "torch._weight_norm",
     "is_batch_norm": "torch.nn.modules.batchnorm._BatchNorm",
     "is_instance_norm": "torch.nn.modules.instancenorm._InstanceNorm",
@@ -260,3 +261,16 @@ def test_private_names_are_used_in_torch_private_alone() -> None:
         for line, name in _private_uses(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not found, "reach these through skiplab.torch_private: " + ", ".join(found)
+
+
+def test_without_subclasses() -> None:
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise AssertionError("called")
+
+    loud = torch.ones(2).as_subclass(Loud)
+    with private.without_subclasses():
+        assert torch.add(loud, 1).as_subclass(torch.Tensor).tolist() == [2, 2]
+    with pytest.raises(AssertionError, match="called"):
+        torch.add(loud, 1)

@@ -27,6 +27,7 @@ __all__ = [
     "interlayer_cushions",
     "layer_cushions",
     "looks_linear",
+    "path_depth",
     "permutation_symmetry",
     "rescaling_symmetry",
     "results",

@@ -18,6 +18,7 @@ from skiplab.measurements import gradient_norms as norms
 from skiplab.measurements import gradient_shattering as shattering
 from skiplab.measurements import hessian_spectrum as spectrum
 from skiplab.measurements import noise_stability as noise
+from skiplab.measurements import path_depth as paths
 from skiplab.measurements import singularities as singular
 from skiplab.measurements import symmetry
 from skiplab.measurements.autocorrelation import autocorrelation as autocorrelation
@@ -40,6 +41,7 @@ hessian_product = watched(product.hessian_product)
 hessian_spectrum = watched(spectrum.hessian_spectrum)
 interlayer_cushions = watched(noise.interlayer_cushions)
 layer_cushions = watched(noise.layer_cushions)
+path_depth = watched(paths.path_depth)
 permutation_symmetry = watched(symmetry.permutation_symmetry)
 rescaling_symmetry = watched(symmetry.rescaling_symmetry)
 singularities = watched(singular.singularities)

@@ -57,6 +57,11 @@ def saved_tensors_are_hooked() -> bool:
     return bool(torch._C._autograd._top_saved_tensors_default_hooks(False))
 
 
+def without_subclasses() -> Any:
+    """A context in which functions called with a subclass of Tensor do what they do with a Tensor."""
+    return torch._C.DisableTorchFunctionSubclass()
+
+
 # Functions and modules ------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from torch.func import functional_call, stack_module_state
 
 from skiplab.architectures import ARCHITECTURES, examples
 from skiplab.architectures.initialisers import standard_normal
+from skiplab.architectures.path_toys import ScalarBatchNorm
 from skiplab.checks import Refused
 from skiplab.randomness import torch_generator
 
@@ -115,7 +116,7 @@ def test_saved_weights_restore_the_network(name: str) -> None:
 def test_skip_matrices_are_never_trained(name: str) -> None:
     net = build(name)
     trained = {type(net.get_submodule(key.rpartition(".")[0])) for key, _ in net.named_parameters()}
-    assert trained <= {nn.Linear, nn.Conv2d, nn.BatchNorm1d, nn.BatchNorm2d}
+    assert trained <= {nn.Linear, nn.Conv2d, nn.BatchNorm1d, nn.BatchNorm2d, ScalarBatchNorm}
 
 
 @every

@@ -28,6 +28,7 @@ from skiplab.randomness import torch_generator
         (Glorot(gain=0.3), 0.3 * math.sqrt(2 / (12 + 20))),
         (He(), math.sqrt(2 / 12)),
         (He(gain=2.0), 2 * math.sqrt(2 / 12)),
+        (He(counts="output"), math.sqrt(2 / 20)),
         (KWI(), math.sqrt(2 / 12)),
         (HMWI(), 1 / 20),
         (HMWI(counts="input"), 1 / 12),
@@ -52,6 +53,15 @@ def test_torchs_own_linear_layers_are_uniform_with_biases() -> None:
         assert drawn.square().mean().item() == pytest.approx(
             UniformByFanIn().deviation(64, 5_000) ** 2, rel=0.03
         )
+
+
+def test_uniform_weights_may_have_biases_of_zero() -> None:
+    with_biases, without = (undrawn(nn.Linear, 64, 5, dtype=torch.float64) for _ in range(2))
+    UniformByFanIn().apply(with_biases, torch_generator(1))
+    UniformByFanIn(biases=False).apply(without, torch_generator(1))
+    assert torch.equal(without.weight, with_biases.weight)
+    assert with_biases.bias.any()
+    assert not without.bias.any()
 
 
 def test_an_unknown_count_of_channels_is_refused() -> None:

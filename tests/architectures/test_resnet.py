@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from skiplab.architectures.initialisers import standard_normal
+from skiplab.architectures.initialisers import He, UniformByFanIn, standard_normal
 from skiplab.architectures.resnet import ResNet
 from skiplab.randomness import torch_generator
 
@@ -62,3 +62,19 @@ def test_convolutions_start_with_hes_deviation_and_no_biases() -> None:
             expected = (2 / fan_in) ** 0.5 * standard_normal(layer.weight.shape, generator)
             torch.testing.assert_close(layer.weight, expected)
             assert isinstance(layer, nn.Linear) or layer.bias is None
+
+
+def test_the_public_torch_codes_weights() -> None:
+    """Convolutions N(0, 2/(9·filters)), scales 1, shifts 0, an output uniform in ±1/√64 without biases."""
+    init, output = He(counts="output"), UniformByFanIn(biases=False)
+    net = ResNet(5, generator=torch_generator(0), init=init, output_init=output, dtype=torch.float64)
+    for layer in net.modules():
+        if isinstance(layer, nn.Conv2d):
+            numbers = layer.weight.numel()
+            scaled = layer.weight.square().mean().item() * 9 * layer.out_channels / 2
+            assert scaled == pytest.approx(1, abs=5 * (2 / numbers) ** 0.5)
+        if isinstance(layer, nn.BatchNorm2d):
+            assert layer.weight.eq(1).all()
+            assert layer.bias.eq(0).all()
+    assert net.output.weight.abs().max() < 1 / 8 < net.output.weight.abs().max() * 1.01
+    assert not net.output.bias.any()

@@ -25,6 +25,7 @@ from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.noise_stability import interlayer_cushions, layer_cushions, weight_noise
+from skiplab.measurements.path_depth import path_depth
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
@@ -65,6 +66,12 @@ def between(
 def noise(target: Any, batches: Any, *, train_mode: bool = False, **settings: Any) -> Any:
     """Call weight_noise as the older measurements are called."""
     return weight_noise(target, batches, mode=mode_of(train_mode), draws=2, **settings)
+
+
+def paths(target: Any, batches: Any, *, train_mode: bool = False, **settings: Any) -> Any:
+    """Call path_depth as the others are called; the network has no skips, so a layer counts."""
+    mode = "batch" if train_mode else "eval"
+    return path_depth(target, batches, mode=mode, counted=["body.first"], **settings)
 
 
 def mode_of(train_mode: bool) -> str:
@@ -117,10 +124,11 @@ MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 ]
 MEASUREMENTS += [
     (each, {"layers": ["body.frist"]}, r"layer 'body.frist' does not exist.*Did you mean body\.first")
-    for each in (flows, cushions, between, noise)
+    for each in (flows, cushions, between, noise, paths)
 ]
 # These take no gradient, so nothing can crash on the way back.
-FORWARD_ONLY = (rescaling_symmetry, permutation_symmetry, patterns, cushions, noise)
+# (path_depth goes back through a copy of the pass, in which the network's own tensors take no part.)
+FORWARD_ONLY = (rescaling_symmetry, permutation_symmetry, patterns, cushions, noise, paths)
 WITHOUT_LOSS = (patterns, cushions, between)
 every = pytest.mark.parametrize(
     ("measure", "wrong", "sentence"), MEASUREMENTS, ids=[case[0].__name__ for case in MEASUREMENTS]

@@ -35,6 +35,22 @@ def test_moments_within_and_between_classes() -> None:
     assert means.square().mean().item() == pytest.approx(9, abs=5 * 0.26)
 
 
+def test_random_covariances_differ_by_class_and_are_the_identity_on_average() -> None:
+    sizes = {"classes": 30, "dimensions": 8, "samples": 60_000}
+    got = data.gaussian_mixture(
+        torch_generator("tests", "covariances"), covariances="random", dtype=torch.float64, **sizes
+    )
+    found = torch.stack([got.inputs[got.labels == label].T.cov() for label in range(30)])
+    # Σ has the mean I and entries of variance 2/8 (diagonal) or 1/8, before 1/30 classes and 1/2,000 samples.
+    average = found.mean(0) - torch.eye(8)
+    assert average.diagonal().abs().max() < 5 * (0.25 / 30 + 6 / 60_000) ** 0.5
+    assert average.abs().max() < 5 * (0.25 / 30 + 6 / 60_000) ** 0.5
+    apart = found.diagonal(dim1=1, dim2=2).var().item()
+    assert apart == pytest.approx(0.25, abs=0.1)  # of unit covariances .001
+    unit = data.gaussian_mixture(torch_generator("tests", "covariances"), dtype=torch.float64, **sizes)
+    assert torch.equal(unit.labels, got.labels)
+
+
 def test_a_seed_names_a_mixture() -> None:
     first, again = (data.gaussian_mixture(torch_generator(3), samples=100) for _ in range(2))
     other = data.gaussian_mixture(torch_generator(4), samples=100)
@@ -52,5 +68,7 @@ def test_the_grid() -> None:
 def test_wrong_sizes_are_refused() -> None:
     with pytest.raises(Refused, match="samples is 5, but must be at least 10"):
         data.gaussian_mixture(torch_generator(0), samples=5)
+    with pytest.raises(Refused, match="covariances 'rand' is unknown"):
+        data.gaussian_mixture(torch_generator(0), covariances="rand")
     with pytest.raises(Refused, match="points is 1, but must be at least 2"):
         data.grid(1)

@@ -265,3 +265,47 @@ def test_no_damaged_snapshot_is_measured(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(Damaged, match=r"epoch-3\.safetensors is missing"):
         Snapshots(tmp_path).rows(3)
+
+
+def branch(**changes: Any) -> tuple[Ensemble, TensorSet, Plan]:
+    run = Run("plain")
+    options: dict[str, Any] = {"rate": 0.05, "optimiser": SGD(momentum=0.9, nesterov=True)}
+    return run.start(), run.data, Plan(5, 4, SEEDS, **options | changes)
+
+
+def test_another_training_branches_off_after_an_epoch(tmp_path: Path) -> None:
+    """Lowering the rate after epoch 2 of a training without drops is training with a drop there."""
+    trunk, data, plan = branch()
+    checkpoints = Checkpoints(tmp_path / "trunk", keep=2)
+    train(trunk, data, plan, checkpoints=checkpoints)
+    expected, _, dropping = branch(schedule=Steps((2,)))
+    history = train(expected, data, dropping)
+    other = branch()[0]
+    found = train(
+        other, data, dropping, checkpoints=Checkpoints(tmp_path / "branch", start=checkpoints.kept())
+    )
+    assert_identical((other, found), (expected, history))
+    assert not torch.equal(trunk.rows, other.rows)
+
+
+def test_a_branch_that_was_interrupted_goes_on_with_its_own_state(tmp_path: Path) -> None:
+    trunk, data, plan = branch()
+    checkpoints = Checkpoints(tmp_path / "trunk", keep=2)
+    train(trunk, data, plan, checkpoints=checkpoints)
+    dropping = branch(schedule=Steps((2,)))[2]
+    expected = branch()[0]
+    history = train(
+        expected, data, dropping, checkpoints=Checkpoints(tmp_path / "a", start=checkpoints.kept())
+    )
+    other = branch()[0]
+    with pytest.raises(TimeIsUp):
+        train(
+            other,
+            data,
+            dropping,
+            checkpoints=Checkpoints(tmp_path / "b", start=checkpoints.kept()),
+            deadline=0.0,
+        )
+    again = branch()[0]
+    found = train(again, data, dropping, checkpoints=Checkpoints(tmp_path / "b", start=checkpoints.kept()))
+    assert_identical((again, found), (expected, history))

@@ -160,3 +160,16 @@ def test_wrong_counts_and_networks_without_hidden_biases_are_refused() -> None:
         bias_targets(nets, 0.1, 1.0, (0, 1))
     with pytest.raises(Refused, match=r"the network has no biases named 'linear\.bias' in its blocks"):
         bias_targets(Ensemble.of([nn.Sequential(nn.Linear(2, 2))]), 0.1, 1.0, (0,))
+
+
+def test_named_parameters_do_not_decay() -> None:
+    nets = ensemble(batch_norm_at=2)
+    norms = [name for name in nets.layout.names if "norm" in name and name.endswith("weight")]
+    assert norms
+    whole = gradient_of(weight_decay(nets, 0.1, biases=True), nets.rows)
+    spared = gradient_of(weight_decay(nets, 0.1, biases=True, but=norms), nets.rows)
+    columns = nets.layout.columns(norms)
+    for part in columns:
+        assert not spared[:, part].any()
+        spared[:, part] = whole[:, part]
+    assert torch.equal(spared, whole)

@@ -30,6 +30,7 @@ from skiplab.architectures.linear import (
     PlainLinearNet,
     ResidualLinearNet,
 )
+from skiplab.architectures.path_toys import BlockToy
 from skiplab.architectures.rescaled import RescaledNet
 from skiplab.architectures.resnet import ResNet
 from skiplab.architectures.shattering_convnets import ShatteringConvNet
@@ -62,6 +63,7 @@ _FC: dict[str, Any] = {"inputs": 6, "width": 8, "depth": 5, "outputs": 3}
 _IMAGES: dict[str, Any] = {"blocks": 2, "filters": (4, 8), "outputs": 3}
 _MLP: dict[str, Any] = {"inputs": 6, "widths": (8, 8, 4, 6), "outputs": 3}
 _SHATTERING: dict[str, Any] = {"depth": 4, "filters": 4, "outputs": 3}
+_TOY: dict[str, Any] = {"inputs": 6, "width": 5, "blocks": 4, "classes": 3}
 _THIN: dict[str, Any] = {"r": 2, "filters": (4, 6), "outputs": 3, "image_size": 8}
 
 ARCHITECTURES: dict[str, Example] = {
@@ -82,6 +84,9 @@ ARCHITECTURES: dict[str, Example] = {
     "linear-hyper-residual": Example(partial(HyperResidualLinearNet, (4, 3, 5)), (4,)),
     "linear-dense-residual": Example(partial(DenseResidualLinearNet, (4, 4, 4)), (4,)),
     **{f"toy-{name}": Example(partial(_toy, kind), (2,)) for name, kind in TOY_NETS.items()},
+    "block-toy": Example(partial(BlockToy, **_TOY), (6,)),
+    "block-toy-bn": Example(partial(BlockToy, **_TOY, norm="after", extra=True), (6,)),
+    "block-toy-scalar": Example(partial(BlockToy, **_TOY, norm="after", scalar_scale=True), (6,)),
     "simplified-plain": Example(partial(SimplifiedPlnNet, **_IMAGES), (3, 8, 8)),
     "simplified-residual": Example(partial(SimplifiedResNet, **_IMAGES), (3, 8, 8)),
     "simplified-diagonal": Example(partial(SimplifiedDiagonalNet, **_IMAGES), (3, 8, 8)),

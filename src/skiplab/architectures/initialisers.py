@@ -97,15 +97,20 @@ GLOROT = Glorot()
 
 @dataclass(frozen=True)
 class He(Initialiser):
-    """He et al. (2015) with a gain g: variance 2g²/fan_in."""
+    """He et al. (2015) with a gain g: variance 2g²/fan_in.
+
+    ``counts="output"`` has the fan-out instead, as in the public Torch code for residual networks.
+    """
 
     gain: float = 1.0
+    counts: str = "input"
 
     def __post_init__(self) -> None:
         _scale("gain", self.gain)
+        one_of("counts", self.counts, ("input", "output"))
 
     def deviation(self, fan_in: int, fan_out: int) -> float:
-        return self.gain * math.sqrt(2 / fan_in)
+        return self.gain * math.sqrt(2 / (fan_in if self.counts == "input" else fan_out))
 
 
 @dataclass(frozen=True)
@@ -138,14 +143,19 @@ class UniformByFanIn(Initialiser):
     """torch's own default for linear layers: weights and biases uniform in ±1/√fan_in.
 
     yu2019 does not say how its last layer starts; Table 4's weight decay before training implies this (±1/8).
+    ``biases=False`` starts biases at zero, as the public Torch code for residual networks does.
     """
+
+    biases: bool = True
 
     def deviation(self, fan_in: int, fan_out: int) -> float:
         return 1 / math.sqrt(3 * fan_in)
 
     def _draw(self, layer: nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d, generator: torch.Generator) -> None:
         half_width = math.sqrt(3) * self.deviation(*fans(layer))
-        for tensor in (layer.weight, layer.bias):
+        if layer.bias is not None:
+            layer.bias.zero_()
+        for tensor in (layer.weight, layer.bias if self.biases else None):
             if tensor is not None:
                 drawn = torch.rand(
                     tensor.shape, generator=generator, device=generator.device, dtype=torch.float64

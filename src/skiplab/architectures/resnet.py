@@ -7,7 +7,7 @@ pooling, a linear output; 6n + 2 layers with weights (n = 3 is ResNet-20, n = 5 
 from __future__ import annotations
 
 from functools import partial
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import nn
@@ -51,8 +51,10 @@ class ResNet(GroupedNet):
         generator: torch.Generator,
         skips: bool = True,
         init: Initialiser = HE_INIT,
+        output_init: Initialiser | None = None,
         dtype: torch.dtype = torch.float32,
         **layout: Unpack[ImageSizes],
     ) -> None:
         stem, block = partial(_stem, dtype=dtype), partial(BasicBlock, skips=skips, dtype=dtype)
-        super().__init__(stem, block, blocks, generator=generator, init=init, dtype=dtype, **layout)
+        draws: Any = {"generator": generator, "init": init, "output_init": output_init}
+        super().__init__(stem, block, blocks, dtype=dtype, **draws, **layout)

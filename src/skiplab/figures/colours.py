@@ -69,6 +69,11 @@ def colour_of(name: str) -> str:
     return _FALLBACK[zlib.crc32(key.encode()) % len(_FALLBACK)]
 
 
+def in_order(count: int) -> list[str]:
+    """Colours of things that have an order, such as epochs: from light orange, the first, to black, the last."""
+    return [_between(1 - place / max(count - 1, 1)) for place in range(count)]
+
+
 def label_of(name: str) -> str:
     """Return the words a legend shows for a condition."""
     key = _key(name)

@@ -66,7 +66,7 @@ def with_batch_statistics(subject: Subject, batch: Batch) -> Subject:
 
     def run(model: nn.Module) -> dict[str, Tensor]:
         found.clear()
-        call_on_input(model, batch)
+        (subject.loss_fn or call_on_input)(model, batch)
         return dict(found)
 
     with subject.borrowed(), _held(layers, found), torch.no_grad():

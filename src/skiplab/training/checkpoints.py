@@ -15,35 +15,59 @@ from torch import Tensor
 
 from skiplab.files import Damaged, read_sealed, set_aside, write_sealed
 
+State = tuple[dict[str, Tensor], dict[str, Any]]  # tensors by name, and JSON-ready notes
+
 
 class Checkpoints:
-    """A folder with one checkpoint, replaced whole; saving never takes more than 5 % of the time."""
+    """A folder with one checkpoint, replaced whole; saving never takes more than 5 % of the time.
 
-    def __init__(self, folder: Path, least_seconds: float = 20.0) -> None:
-        self.path = folder / "training.safetensors"
-        self.least_seconds = least_seconds
+    The state after epoch ``keep`` stays in a file of its own, from which another training can branch off: it is given
+    that state as ``start``, to go on from where it has saved nothing itself.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        least_seconds: float = 20.0,
+        *,
+        keep: int | None = None,
+        start: State | None = None,
+    ) -> None:
+        self.folder, self.path = folder, folder / "training.safetensors"
+        self.least_seconds, self.keep, self.start = least_seconds, keep, start
         self.next_save = time.monotonic() + least_seconds
 
-    def due(self) -> bool:
-        """Whether enough time has passed since the last save."""
-        return time.monotonic() >= self.next_save
+    def due(self, epoch: int | None = None) -> bool:
+        """Whether enough time has passed since the last save, or the state after this epoch is to be kept."""
+        return time.monotonic() >= self.next_save or (epoch is not None and epoch == self.keep)
 
     def save(self, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
         """Replace the checkpoint by these tensors and JSON-ready notes."""
         started = time.monotonic()
-        write_sealed(self.path, _packed(tensors, notes))
+        packed = _packed(tensors, notes)
+        if self.keep is not None and notes["epoch"] == self.keep:
+            write_sealed(self._kept, packed)
+        write_sealed(self.path, packed)
         finished = time.monotonic()
         self.next_save = finished + max(self.least_seconds, 20 * (finished - started))
 
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Read the checkpoint, or None where there is none; a damaged one is set aside and said."""
+    @property
+    def _kept(self) -> Path:
+        return self.folder / f"epoch-{self.keep}.safetensors"
+
+    def kept(self) -> State:
+        """The state after epoch ``keep``; raises Damaged if it is."""
+        return _unpacked(read_sealed(self._kept))
+
+    def load(self) -> State | None:
+        """Read the checkpoint, or ``start`` where there is none; a damaged one is set aside and said."""
         if not self.path.exists():
-            return None
+            return self.start
         try:
             return _unpacked(read_sealed(self.path))
         except Damaged as problem:
             set_aside(self.path, problem, "training starts afresh")
-            return None
+            return self.start
 
 
 class Snapshots:

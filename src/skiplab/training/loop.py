@@ -143,7 +143,7 @@ def train(
         if data.labels.is_floating_point():  # a regression has no accuracy
             metrics[0, epoch] = torch.nan
         late = deadline is not None and time.time() > deadline
-        if checkpoints and epoch + 1 < plan.epochs and (late or checkpoints.due()):
+        if checkpoints and epoch + 1 < plan.epochs and (late or checkpoints.due(epoch + 1)):
             checkpoints.save(step.tensors | {"metrics": metrics}, {"epoch": epoch + 1, "rows": rows})
         if late and epoch + 1 < plan.epochs:
             raise TimeIsUp

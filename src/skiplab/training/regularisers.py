@@ -8,7 +8,7 @@ case σ = 0, BiasReg its case with mean μ. BiasInit has no penalty and only sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -55,14 +55,16 @@ def weight_decay(
     *,
     around: Mapping[str, Tensor] | None = None,
     biases: bool = False,
+    but: Collection[str] = (),
 ) -> Penalty:
     """½λ‖w − a‖² on all weight matrices and kernels: the gradient gains λ(w − a), for a = 0 as in torch.optim.
 
     ``around`` gives a by the names of parameters, the same for all members, 0 for those that it does not name: with
-    yu2019's ``transfer.id_entries`` the penalty is ‖T⁻¹(p)‖². ``biases`` decays vectors too, as torch.optim does.
+    yu2019's ``transfer.id_entries`` the penalty is ‖T⁻¹(p)‖². ``biases`` decays vectors too, as torch.optim does,
+    and ``but`` names parameters that do not decay.
     """
     shapes = dict(zip(ensemble.layout.names, ensemble.layout.shapes, strict=True))
-    names = [name for name, shape in shapes.items() if biases or len(shape) > 1]
+    names = [name for name, shape in shapes.items() if (biases or len(shape) > 1) and name not in but]
     targets = None
     if around is not None:
         for name, tensor in around.items():

@@ -1,20 +1,39 @@
 """Littwin & Wolf (2017), The Loss Surface of Residual Networks: Ensembles and the Role of Batch Normalization."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.littwin2017 import figure_1abc, figure_1f, model, spin_glass, theorems
+from skiplab.studies.littwin2017 import (
+    bn_start,
+    figure_1abc,
+    figure_1d,
+    figure_1e,
+    figure_1f,
+    figure_2,
+    figure_3,
+    model,
+    paths,
+    spin_glass,
+    theorems,
+)
 
 PAPER = Paper(
     id="littwin2017",
     title="The Loss Surface of Residual Networks: Ensembles and the Role of Batch Normalization",
     authors="Etai Littwin, Lior Wolf",
     year=2017,
+    arxiv="1611.02525",
     explains="A residual network acts as an ensemble of shallower ones, whose paths grow longer as it trains.",
     carried_by=("figure-1abc theorem-2", "theorems theorem-3-skipped", "figure-1f rises-with-beta"),
 )
 STUDIES = (
     model.STUDY,
+    bn_start.STUDY,
     figure_1abc.STUDY,
+    paths.STUDY,
+    figure_1d.STUDY,
+    figure_1e.STUDY,
     figure_1f.STUDY,
     theorems.STUDY,
+    figure_2.STUDY,
+    figure_3.STUDY,
     spin_glass.STUDY,
 )

@@ -1,0 +1,138 @@
+"""Deviations by layer, second moments against the recursion, and effective depths with and without BN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction import Evidence, Results
+from skiplab.studies.littwin2017.bn_start.trials import (
+    BY_UNIT,
+    DEVIATION,
+    MOMENT,
+    VARIANTS,
+    streams,
+)
+from skiplab.studies.littwin2017.path_measures import DEPTH
+from skiplab.studies.littwin2017.start_paths import start_paths
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LAST = 10  # the toys' depth, up to which the recursion is judged
+HEADLINE = "10 blocks, weights N(0, 1/n)"
+GAINS = {0.3: "weights N(0, .09/n)", 2**0.5: "weights N(0, 2/n), He's"}
+
+
+def deviations_rise(results: Results) -> Iterator[Evidence]:
+    """σ_l of the skipped layers 2 … 10, in every way of normalising; of the deep networks unjudged."""
+    settings = results.settings
+    last = min(LAST, settings.layers)
+    for variant in VARIANTS:
+        for width in (settings.width, settings.wide):
+            samples = [
+                results.sample(streams, quantity=DEVIATION, variant=variant, width=width, layer=layer)
+                for layer in range(2, last + 1)
+            ]
+            rise = f"σ is {samples[0].mean():.2f} in layer 2 and {samples[-1].mean():.2f} in layer {last}"
+            yield Evidence(
+                f"{variant}, {width} units",
+                samples,
+                paired=True,
+                headline=width == settings.wide,
+                detail=rise,
+            )
+
+
+def adds_one(results: Results) -> Iterator[Evidence]:
+    """E[N_l²] against l; deeper layers, narrow networks and other ways of normalising unjudged."""
+    settings = results.settings
+    for layer in range(2, min(LAST, settings.layers) + 1):
+        yield _moment(results, BY_UNIT, settings.wide, layer, headline=True)
+    deep = [layer for layer in (LAST, 30, 60) if layer <= settings.layers]
+    for variant in VARIANTS:
+        for width in (settings.wide, settings.width):
+            for layer in deep:
+                if (variant, width, layer) != (BY_UNIT, settings.wide, LAST):
+                    yield _moment(results, variant, width, layer, headline=False)
+
+
+def _moment(results: Results, variant: str, width: int, layer: int, *, headline: bool) -> Evidence:
+    found = results.sample(streams, quantity=MOMENT, variant=variant, width=width, layer=layer)
+    return Evidence(
+        f"{variant}, {width} units, layer {layer}", [found], paper_value=float(layer), headline=headline
+    )
+
+
+def depths(
+    results: Results, norm: str, *, blocks: int, gain: float = 1.0, width: int | None = None
+) -> np.ndarray:
+    """Effective depths of networks before training, one per seed."""
+    width = results.settings.width if width is None else width
+    return results.sample(
+        start_paths,
+        quantity=DEPTH,
+        norm=norm,
+        blocks=blocks,
+        gain=gain,
+        width=width,
+        scale=1.0,
+        every_scale=0.0,
+    )
+
+
+def shorter_with_bn(results: Results) -> Iterator[Evidence]:
+    """D/p without BN less that with it, of the same weights."""
+    settings = results.settings
+    for condition, own in conditions(settings):
+        norm = own.pop("norm", "after")
+        without, with_bn = depths(results, "none", **own), depths(results, norm, **own)
+        p = own["blocks"]
+        detail = f"D is {without.mean():.2f} without BN and {with_bn.mean():.2f} with it"
+        yield Evidence(
+            condition,
+            [without / p, with_bn / p],
+            paired=True,
+            headline=condition == HEADLINE,
+            detail=detail,
+        )
+
+
+def conditions(settings: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every condition in words, with what it has of a network's settings."""
+    usual = LAST
+    yield HEADLINE, {"blocks": usual}
+    for blocks in settings.others:
+        yield f"{blocks} blocks", {"blocks": blocks}
+    for gain, words in GAINS.items():
+        yield words, {"blocks": usual, "gain": gain}
+    yield "BN before ReLU", {"blocks": usual, "norm": "before"}
+    yield f"{settings.wide} units", {"blocks": usual, "width": settings.wide}
+
+
+def harmonic(p: int) -> float:
+    """H_p: of the layers' stream after layer l the newest layer is 1/l, if every layer adds as much."""
+    return sum(1 / layer for layer in range(1, p + 1))
+
+
+def half_gains(p: int, gain: float) -> float:
+    """1 + (p − 1) g²/(2 + g²): a ReLU halves the second moment g² of W N, against the 1 of the skip."""
+    return 1 + (p - 1) * gain**2 / (2 + gain**2)
+
+
+def as_predicted(results: Results) -> Iterator[Evidence]:
+    """Effective depths against both predictions, at the toys' depth; other widths, depths and gains unjudged."""
+    for condition, own in conditions(results.settings):
+        if "norm" in own:
+            continue
+        p, gain = own["blocks"], own.get("gain", 1.0)
+        for words, norm, predicted in (
+            ("BN", "after", harmonic(p)),
+            ("no BN", "none", half_gains(p, gain)),
+        ):
+            yield Evidence(
+                f"{words}, {condition}",
+                [depths(results, norm, **own)],
+                paper_value=predicted,
+                headline=condition == HEADLINE,
+            )

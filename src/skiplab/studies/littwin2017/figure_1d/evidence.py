@@ -1,0 +1,72 @@
+"""How far mean |λ| of the skipped layers and of the first layer moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from skiplab.reproduction import Evidence, Results
+from skiplab.studies.littwin2017.toy_evidence import learned, over_epochs, stages
+from skiplab.studies.littwin2017.toy_settings import trend_epochs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+HEADLINE = "headline"
+
+
+def growth(
+    results: Results, stage: str = HEADLINE, quantity: str = "scale", until: int | None = None
+) -> np.ndarray:
+    """What every layer has gained at the end, or until an epoch, (networks, layers)."""
+    epochs, found = over_epochs(results, stage, quantity)
+    last = -1 if until is None else list(epochs).index(until)
+    return found[:, last] - found[:, 0]
+
+
+def grow(results: Results) -> Iterator[Evidence]:
+    """Growth of the mean over skipped layers; by layer, as rms and under other choices unjudged."""
+    own = growth(results)
+    yield Evidence("skipped layers", [own[:, 1:].mean(1)], detail=learned(results, HEADLINE))
+    for layer in range(own.shape[1]):
+        yield Evidence(f"layer {layer + 1}", [own[:, layer]], headline=False)
+    squared = growth(results, quantity="scale_rms")[:, 1:].mean(1)
+    yield Evidence("skipped layers, rms of λ", [squared], headline=False)
+    short = growth(results, until=results.settings.strip_epochs)[:, 1:].mean(1)
+    yield Evidence(f"skipped layers, {results.settings.strip_epochs} epochs", [short], headline=False)
+    for stage in stages(results)[1:]:
+        other = growth(results, stage)[:, 1:].mean(1)
+        yield Evidence(stage, [other], headline=False, detail=learned(results, stage))
+
+
+def grow_steadily(results: Results) -> Iterator[Evidence]:
+    """Means over skipped layers at the first epoch and after every eighth of the training."""
+    for stage in (HEADLINE, *stages(results)[1:]):
+        epochs, found = over_epochs(results, stage, "scale")
+        chosen = [list(epochs).index(epoch) for epoch in trend_epochs(int(epochs.max()))]
+        condition = "skipped layers" if stage == HEADLINE else stage
+        samples = [found[:, place, 1:].mean(1) for place in chosen]
+        yield Evidence(condition, samples, paired=True, headline=stage == HEADLINE)
+
+
+def first_differs(results: Results) -> Iterator[Evidence]:
+    """Growth of the first layer less that of the others, in the direction that the other half of the networks has."""
+    for stage in (HEADLINE, *stages(results)[1:]):
+        own = growth(results, stage)
+        apart = own[:, 0] - own[:, 1:].mean(1)
+        words = "more" if len(apart) and apart.mean() > 0 else "less"
+        detail = f"the first layer grows {words} by {abs(apart.mean()):.2f}" if len(apart) else ""
+        condition = "first layer against the others" if stage == HEADLINE else stage
+        judged = in_the_others_direction(apart)
+        yield Evidence(condition, [judged], headline=stage == HEADLINE, detail=detail)
+
+
+def in_the_others_direction(differences: np.ndarray) -> np.ndarray:
+    """Every second number, counted in the direction of the mean of those between, which have no other part.
+
+    So a difference of unknown direction can be judged by a test that has one.
+    """
+    import numpy as np
+
+    tellers = differences[1::2]
+    return differences[::2] * (np.sign(tellers.mean()) if len(tellers) else 1.0)

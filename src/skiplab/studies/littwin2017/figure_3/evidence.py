@@ -1,0 +1,94 @@
+"""How far ‖γ‖ rises before the first drop of the rate, falls behind it, and when it turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from skiplab.reproduction import Evidence, Results
+from skiplab.studies.littwin2017.resnets import RATE_KEPT, SCALES_SPARED
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from skiplab.studies.littwin2017.resnet_evidence import Curves
+
+
+def rise(results: Results) -> Iterator[Evidence]:
+    """ln of mean ‖γ‖ at the first drop over that before training."""
+    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+
+    for data, name, doubt in sets(results):
+        found = means(results, data, "scale")
+        yield judged(name, [found.log_ratio(results.settings.drops[0], 0)], doubt)
+
+
+def fall(results: Results) -> Iterator[Evidence]:
+    """ln of mean ‖γ‖ at the first drop over that at the second."""
+    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+
+    first, second = results.settings.drops
+    for data, name, doubt in sets(results):
+        yield judged(name, [means(results, data, "scale").log_ratio(first, second)], doubt)
+
+
+def turn(results: Results) -> Iterator[Evidence]:
+    """The epoch at which a broken line fits mean ‖γ‖ best, less the first one with the lower rate (81)."""
+    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+
+    first, second = results.settings.drops
+    for data, name, doubt in sets(results):
+        found = knots(means(results, data, "scale"), first // 2 + 1, second)
+        yield judged(name, [found - (first + 1)], doubt)
+
+
+def knots(curves: Curves, start: int, end: int) -> np.ndarray:
+    """Where a continuous line of two straight parts has its knot by least squares, one whole epoch per network."""
+    import numpy as np
+
+    chosen = [epoch for epoch in curves.epochs if start <= epoch <= end]
+    values = np.stack([curves.at(epoch) for epoch in chosen])
+    epochs = np.array(chosen, dtype=float)
+    left = []
+    for knot in epochs[1:-1]:
+        design = np.stack([np.ones_like(epochs), epochs, np.maximum(epochs - knot, 0)], axis=1)
+        fitted = design @ np.linalg.lstsq(design, values, rcond=None)[0]
+        left.append(((values - fitted) ** 2).sum(0))
+    return np.asarray(epochs[1:-1][np.argmin(left, axis=0)])
+
+
+def because_of_the_drop(results: Results) -> Iterator[Evidence]:
+    """ln of mean ‖γ‖ at the second drop, of networks whose rate was kept over the others of the same seeds."""
+    from skiplab.studies.littwin2017.resnet_evidence import judged, means, same_seeds, sets
+
+    data, name, doubt = next(sets(results))
+    second = results.settings.drops[1]
+    pair = same_seeds(means(results, data, "scale", branch=RATE_KEPT), means(results, data, "scale"))
+    yield judged(name, [each.log().at(second) for each in pair], doubt, paired=True)
+
+
+def without_decay(results: Results) -> Iterator[Evidence]:
+    """The same fall where γ does not decay after the drop."""
+    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+
+    data, name, doubt = next(sets(results))
+    first, second = results.settings.drops
+    spared = means(results, data, "scale", branch=SCALES_SPARED)
+    yield judged(name, [spared.log_ratio(first, second)], doubt)
+
+
+def moves(results: Results) -> Iterator[Evidence]:
+    """From the first drop to the second: γ falls, absorbed norms rise; raw weights and 1/σ beside."""
+    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+
+    first, second = results.settings.drops
+    for data, name, doubt in sets(results):
+        for quantity, words, sign in (
+            ("scale", "γ falls", -1),
+            ("absorbed", "absorbed norms rise", 1),
+            ("weight", "raw ‖w‖ rises", 1),
+            ("inverse", "1/σ rises", 1),
+        ):
+            moved = sign * means(results, data, quantity).log_ratio(second, first)
+            headline = quantity in ("scale", "absorbed")
+            yield judged(f"{name}, {words}", [moved], doubt, headline=headline)

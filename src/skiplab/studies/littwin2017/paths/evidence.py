@@ -1,0 +1,238 @@
+"""Effective depths at the start and over training, the gradient's paths, and what scales do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction import Evidence, Results
+from skiplab.studies.littwin2017 import resnet_settings
+from skiplab.studies.littwin2017.path_measures import (
+    BY_SIZE,
+    CANCELLATION,
+    DEPTH,
+    GRADIENT_DEPTH,
+    GRADIENT_SHARE,
+    SHARE,
+)
+from skiplab.studies.littwin2017.paths.networks import (
+    FROZEN,
+    HE,
+    SCALES,
+    SMALL,
+    WITH,
+    WITHOUT,
+    Group,
+    doubt,
+    resnet_groups,
+    toy_group,
+)
+from skiplab.studies.littwin2017.start_paths import start_paths
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LATER = "ResNet-32"  # where there are none yet
+NOT_YET = "trained at paper scale, on a GPU"
+RISE = 0.05  # of the depth: below, D does not rise and nothing can be said of what makes it rise
+
+
+def groups(results: Results) -> Iterator[tuple[Group, bool, str]]:
+    """Every kind of trained network, whether it is judged, and why not."""
+    yield toy_group(results, WITH), True, ""
+    yield toy_group(results, WITHOUT), True, ""
+    yield toy_group(results, SMALL), False, ""
+    for group in resnet_groups(results):
+        yield group, True, doubt(results, group)
+
+
+def judged(condition: str, samples: list[Any], why_not: str, **more: Any) -> Evidence:
+    """Evidence, or none where there is a reason not to judge."""
+    if why_not:
+        return Evidence(condition, [[] for _ in samples], detail=why_not, **more)
+    return Evidence(condition, samples, **more)
+
+
+def depths(results: Results, group: Group, quantity: str = DEPTH) -> tuple[np.ndarray, np.ndarray]:
+    """Epochs and D/p (networks, epochs)."""
+    epochs, found = group.curve(results, quantity)
+    return epochs, found / group.blocks
+
+
+def starts_below_half(results: Results) -> Iterator[Evidence]:
+    """½ − D/p before training; He's weights unjudged."""
+    for group, headline, why_not in groups(results):
+        found = depths(results, group)[1][:, 0]
+        detail = f"D is {group.blocks * found.mean():.2f} of {group.blocks}"
+        yield judged(group.name, [0.5 - found], why_not, headline=headline, **_told(detail, why_not))
+    he = scaled_depths(results, "none", gain=HE)
+    yield Evidence("no BN, He's weights", [0.5 - he], headline=False)
+    if not results.settings.resnets:
+        yield Evidence(LATER, [[]], detail=NOT_YET)
+
+
+def _told(detail: str, why_not: str) -> dict[str, str]:
+    return {} if why_not else {"detail": detail}
+
+
+def deeper(results: Results) -> Iterator[Evidence]:
+    """D/p of ResNets at the end and before training; from epoch 1 and by |c_r| unjudged."""
+    for group in resnet_groups(results):
+        yield from _deepening(results, group, True, doubt(results, group))
+    if not results.settings.resnets:
+        yield Evidence(LATER, [[], []], paired=True, detail=NOT_YET)
+
+
+def toys_deeper(results: Results) -> Iterator[Evidence]:
+    """D/p of the small networks at the end and before training."""
+    for name in (WITH, WITHOUT, SMALL, FROZEN):
+        yield from _deepening(results, toy_group(results, name), name in (WITH, WITHOUT), "")
+
+
+def _deepening(results: Results, group: Group, headline: bool, why_not: str) -> Iterator[Evidence]:
+    epochs, found = depths(results, group)
+    p, opposed = group.blocks, group.curve(results, CANCELLATION)[1]
+    detail = (
+        f"D goes from {p * found[:, 0].mean():.2f} to {p * found[:, -1].mean():.2f} of {p}, "
+        f"Σc²/(Σc)² from {_median(opposed[:, 0])} to {_median(opposed[:, -1])}"
+    )
+    more = _told(detail, why_not)
+    yield judged(group.name, [found[:, -1], found[:, 0]], why_not, paired=True, headline=headline, **more)
+    sizes, gradients = (depths(results, group, q)[1] for q in (BY_SIZE, GRADIENT_DEPTH))
+    beside = {
+        f"from epoch {epochs[1]}": [found[:, -1], found[:, 1]],
+        "by |c|": [sizes[:, -1], sizes[:, 0]],
+        "of the gradient": [gradients[:, -1], gradients[:, 0]],
+    }
+    for words, samples in beside.items():
+        yield Evidence(f"{group.name}, {words}", samples, paired=True, headline=False)
+
+
+def _median(values: np.ndarray) -> str:
+    import numpy as np
+
+    return f"{np.median(values):.2g}"
+
+
+def deeper_and_deeper(results: Results) -> Iterator[Evidence]:
+    """D/p at every measured epoch after training has begun; small networks unjudged."""
+    for group in resnet_groups(results):
+        yield judged(group.name, _once_begun(results, group), doubt(results, group), paired=True)
+    for name in (WITH, WITHOUT, SMALL):
+        samples = _once_begun(results, toy_group(results, name))
+        yield Evidence(name, samples, paired=True, headline=False)
+    if not results.settings.resnets:
+        yield Evidence(LATER, [[], []], paired=True, detail=NOT_YET)
+
+
+def _once_begun(results: Results, group: Group) -> list[np.ndarray]:
+    """D/p at the measured epochs after training has begun, or at all of them where there is only one such."""
+    found = depths(results, group)[1]
+    return list(found.T[1:] if found.shape[1] > 2 else found.T)
+
+
+def early_gradients(results: Results) -> Iterator[Evidence]:
+    """The share of the squared gradient from paths shorter than p/2, less ½, before training and after an epoch."""
+    import numpy as np
+
+    for group, headline, why_not in groups(results):
+        for epoch in (0, 1):
+            shares = group.by_length(results, GRADIENT_SHARE, epoch)
+            short = shares[:, np.arange(shares.shape[1]) < group.blocks / 2].sum(1)
+            detail = f"{short.mean():.2f} of the gradient" if len(short) else "not measured"
+            yield judged(
+                f"{group.name}, epoch {epoch}",
+                [short - 0.5],
+                why_not,
+                headline=headline,
+                **_told(detail, why_not),
+            )
+    if not results.settings.resnets:
+        yield Evidence(LATER, [[]], detail=NOT_YET)
+
+
+def scaled_depths(results: Results, norm: str, **where: float) -> np.ndarray:
+    """D/p before training, with weights or scales multiplied."""
+    own: dict[str, Any] = {"gain": 1.0, "scale": 1.0, "every_scale": 0.0, **where}
+    rows = results.rows(start_paths, quantity=DEPTH, norm=norm, **own).sort_values("seed")
+    return rows["value"].to_numpy(dtype=float) / rows["blocks"].to_numpy(dtype=float)
+
+
+def scale_controls(results: Results) -> Iterator[Evidence]:
+    """D/p in the order of scales: of all weights without BN, of λ in the skipped layers with it."""
+    weights = [scaled_depths(results, "none", gain=scale) for scale in SCALES]
+    scales = [scaled_depths(results, "after", scale=scale) for scale in SCALES]
+    for condition, samples in (("all weights, no BN", weights), ("λ of skipped layers, BN", scales)):
+        means = ", ".join(f"{each.mean():.2f}" for each in samples)
+        yield Evidence(condition, samples, paired=True, detail=f"D/p is {means} at scales .5, 1, 2")
+
+
+def common_scale(results: Results) -> Iterator[Evidence]:
+    """How far shares by length move when all λ and shifts are multiplied by .5 or 2."""
+    shares = []
+    for scale in SCALES:
+        rows = results.rows(start_paths, quantity=SHARE, norm="after", every_scale=scale)
+        shares.append(rows.pivot_table(index="seed", columns="length", values="value").to_numpy())
+    for scale, other in zip((SCALES[0], SCALES[2]), (shares[0], shares[2]), strict=True):
+        yield Evidence(f"all λ and shifts × {scale:g}", [abs(other - shares[1]).max(1)])
+
+
+def pairs(results: Results) -> Iterator[tuple[Group, Group, str]]:
+    """Networks that train their scales, the same networks with scales that stay 1, and why not to judge them."""
+    yield toy_group(results, WITH), toy_group(results, FROZEN), ""
+    still = list(resnet_groups(results, resnet_settings.FROZEN))
+    for group, other in zip(resnet_groups(results), still, strict=False):
+        yield group, other, doubt(results, group)
+
+
+def main_mechanism(results: Results) -> Iterator[Evidence]:
+    """How much of D's rise is missing where λ stays 1, less half the rise; nothing where D does not rise."""
+    for group, other, why_not in pairs(results):
+        (epochs, free), (shorter, still) = depths(results, group), depths(results, other)
+        count, last = len(still), list(epochs).index(shorter[-1])
+        rise = free[:count, last] - free[:count, 0]
+        held = still[:, -1] - still[:, 0]
+        why_not = why_not or _no_rise(rise, group.blocks)
+        errors = [each.curve(results, "test_error", 0)[1][:, -1].mean() for each in (group, other)]
+        detail = (
+            f"D rises by {group.blocks * rise.mean():.2f}, with scales that stay 1 by "
+            f"{group.blocks * held.mean():.2f}; test errors {errors[0]:.3f} and {errors[1]:.3f}"
+        )
+        yield judged(group.name, [rise / 2 - held], why_not, **_told(detail, why_not))
+    if not results.settings.resnets:
+        yield Evidence(LATER, [[]], detail=NOT_YET)
+
+
+def _no_rise(rise: np.ndarray, blocks: int) -> str:
+    if rise.mean() >= RISE:
+        return ""
+    return f"D does not rise: {blocks * rise.mean():+.2f} of {blocks}"
+
+
+def low_before_deep(results: Results) -> Iterator[Evidence]:
+    """The share of the training between a loss that has fallen by 90 % and a D that has risen by half."""
+    import numpy as np
+
+    for group, headline, why_not in groups(results):
+        epochs, found = depths(results, group)
+        seen, losses = group.curve(results, "loss", 0)
+        why_not = why_not or _no_rise(found[:, -1] - found[:, 0], group.blocks)
+        samples = []
+        if not why_not:
+            risen = [crossing(epochs, own, 0.5) for own in found]
+            fallen = [crossing(seen, own, 0.9) for own in losses]
+            samples = (np.array(risen) - np.array(fallen)) / epochs[-1]
+        yield judged(group.name, [samples], why_not, headline=headline)
+    if not results.settings.resnets:
+        yield Evidence(LATER, [[]], detail=NOT_YET)
+
+
+def crossing(epochs: np.ndarray, values: np.ndarray, part: float) -> float:
+    """When a curve has first gone this part of its way from start to end, between epochs on a straight line."""
+    way = (values - values[0]) / (values[-1] - values[0])
+    place = int((way >= part).argmax())
+    if place == 0:
+        return float(epochs[0])
+    before, after = way[place - 1], way[place]
+    step = (part - before) / (after - before)
+    return float(epochs[place - 1] + step * (epochs[place] - epochs[place - 1]))

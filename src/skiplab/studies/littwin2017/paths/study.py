@@ -1,0 +1,116 @@
+"""Path lengths over training: settings, claims and declaration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skiplab.reproduction import Claim, Exact, Greater, Ordered, Results, Study, scales
+from skiplab.studies.littwin2017.paths import evidence
+from skiplab.studies.littwin2017.paths.networks import scaled, trained
+
+WORTH = Greater(worth=0.05)  # of the depth p
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``runs`` small networks; ResNets of the sets in ``data`` are those of figures 2 and 3 at the same ``sizes``.
+
+    Without ``resnets`` no image is needed, and ``data`` is one that is always at hand.
+    """
+
+    data: tuple[str, ...] = ("cifar10", "cifar100-fine")
+    runs: int = 20
+    seed: int = 0
+    sizes: str = "paper"
+    resnets: bool = True
+    samples: int = 512
+    error_limits: tuple[float, ...] = (0.085, 0.33)
+
+
+def figure(results: Results) -> Any:
+    """Effective depth over training, shares by length, and what scales do."""
+    from skiplab.studies.littwin2017.paths.plot import draw
+
+    return draw(results)
+
+
+STUDY = Study(
+    id="littwin2017/paths",
+    item="Section 4",
+    words=__file__,
+    settings=scales(
+        Settings,
+        quick={"data": ("digits",), "resnets": False, "runs": 10, "sizes": "quick", "samples": 128},
+        smoke={"data": ("digits",), "error_limits": (1.0,), "runs": 2, "sizes": "smoke", "samples": 20},
+    ),
+    stages=(trained, scaled),
+    figure=figure,
+    unit="effective depth / p",
+    kind=WORTH,
+    claims=(
+        Claim(
+            "starts-below-half",
+            "Before training most comes through paths shorter than half the depth.",
+            evidence.starts_below_half,
+            source="abstract, section 3",
+        ),
+        Claim(
+            "deeper-in-training",
+            "Training makes the paths of ResNet-32 longer.",
+            evidence.deeper,
+            source="abstract, section 4, appendix C",
+        ),
+        Claim(
+            "toys-deeper-in-training",
+            "Training makes the paths of the small networks longer.",
+            evidence.toys_deeper,
+            source="section 4",
+        ),
+        Claim(
+            "deeper-and-deeper",
+            "Paths are the longer the later the epoch.",
+            evidence.deeper_and_deeper,
+            kind=Ordered(),
+            source="abstract",
+        ),
+        Claim(
+            "early-gradients-short",
+            "Early in the training most of the gradient comes through paths shorter than half the depth.",
+            evidence.early_gradients,
+            unit="share of the gradient",
+            source="sections 4.1 and 4.2",
+        ),
+        Claim(
+            "scale-controls-depth",
+            "Larger scales make paths longer: of all weights, and of λ in networks with batch normalisation.",
+            evidence.scale_controls,
+            kind=Ordered(),
+            source="section 4",
+        ),
+        Claim(
+            "common-scale-changes-nothing",
+            "Multiplying every λ and every shift by the same number changes no share.",
+            evidence.common_scale,
+            kind=Exact(rounding=1e-9),
+            unit="share",
+            source="ours",
+        ),
+        Claim(
+            "bn-main-mechanism",
+            "Where paths become longer, more than half of it is due to batch normalisation's λ.",
+            evidence.main_mechanism,
+            kind=Greater(worth=0.025),
+            source="abstract",
+        ),
+        Claim(
+            "low-loss-before-deep",
+            "Where paths become longer, the loss has fallen by 90 % before they have become longer by half.",
+            evidence.low_before_deep,
+            unit="share of the training",
+            source="section 5",
+        ),
+    ),
+    cost={"smoke": 3.0, "quick": 60.0, "paper": 2700.0},
+    paper_device="cuda",
+)
