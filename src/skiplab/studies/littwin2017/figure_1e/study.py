@@ -79,5 +79,5 @@ STUDY = Study(
             source="ours",
         ),
     ),
-    cost={"smoke": 1.0, "quick": 20.0, "paper": 1500.0},
+    cost={"smoke": 1.0, "quick": 15.0, "paper": 450.0},
 )

@@ -69,7 +69,8 @@ def faster(results: Results) -> Iterator[Evidence]:
 
 
 def _gain(late: np.ndarray, early: np.ndarray) -> np.ndarray:
-    return (late - early) / abs(early.mean())
+    # Norms that fell before the drop had no growth to speed up: they must grow after it.
+    return (late - early.clip(min=0)) / abs(early.mean())
 
 
 def because_of_the_drop(results: Results) -> Iterator[Evidence]:

@@ -76,6 +76,6 @@ STUDY = Study(
             source="ours",
         ),
     ),
-    cost={"smoke": 2.0, "quick": 150.0, "paper": 2700.0},
+    cost={"smoke": 2.0, "quick": 95.0, "paper": 2700.0},
     paper_device="one H200",
 )
