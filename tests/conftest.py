@@ -10,7 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if not os.path.exists("/dev/nvidiactl"):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from skiplab.reproduction.study import Study
 
 SmokeRun = Callable[["Study"], "StudyRun"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _not_flushed() -> Iterator[None]:
+    """Tests write thousands of files, which no power cut threatens."""
+    from skiplab.files import replacing
+
+    replacing.DURABLE = False
+    yield
+    replacing.DURABLE = True
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import sys
 import time
 import uuid
@@ -56,6 +57,11 @@ def work(settings: Draw, bench: Bench) -> pd.DataFrame:
         raise Refused(f"seed {settings.seed} was told to refuse; choose another.")
     if str(settings.seed) in os.environ.get("COUNTED_FAILING", "").split(","):
         raise ZeroDivisionError(f"seed {settings.seed} was told to fail")
+    before = len(list(Path(os.environ["COUNTED_MARKS"]).glob(f"{settings.seed}-*")))
+    if str(settings.seed) in os.environ.get("COUNTED_DYING", "").split(",") or (
+        str(settings.seed) in os.environ.get("COUNTED_DYING_ONCE", "").split(",") and before == 1
+    ):
+        os.kill(os.getpid(), signal.SIGKILL)  # as the system does when memory runs out
     if str(settings.seed) in os.environ.get("COUNTED_DAMAGED", "").split(","):
         warnings.warn(f"seed {settings.seed} was damaged.", DamageFound, stacklevel=1)
     end = time.monotonic() + float(os.environ.get("COUNTED_SECONDS", "0"))
@@ -195,4 +201,6 @@ if __name__ == "__main__":
     from skiplab.cli import main
 
     sys.argv[0] = "skiplab"
+    # A suite that runs in the background has SIGINT ignored, which children inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

