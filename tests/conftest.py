@@ -26,11 +26,11 @@ SmokeRun = Callable[["Study"], "StudyRun"]
 @pytest.fixture(autouse=True, scope="session")
 def _not_flushed() -> Iterator[None]:
     """Tests write thousands of files, which no power cut threatens."""
-    from skiplab.files import replacing
+    from skiplab.files import writing
 
-    replacing.DURABLE = False
+    writing.DURABLE = False
     yield
-    replacing.DURABLE = True
+    writing.DURABLE = True
 
 
 @pytest.fixture

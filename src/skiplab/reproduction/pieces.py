@@ -131,6 +131,7 @@ def _old_pieces(file: Path) -> Path:
 
 def put_back(file: Path) -> None:
     """Mend what a kill between two renames left: the earlier pack is there again, whole."""
+    piece(file, 0)
     kept = _old_pieces(file)
     if not kept.is_dir() or kept.is_symlink():
         return

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,10 @@ class Unfinished(Exception):
         self.left = left
 
 
+class DataInPart(UserWarning):
+    """A study runs on fewer images than the set has; the command line prints it as it is."""
+
+
 class TrialFailed(SkiplabError):
     """A trial raised; the others went on and are stored."""
 
@@ -92,12 +97,20 @@ def run_study(
     check_executor(options.chosen_executor)
     chosen = choose(study, scale, overrides or {})
     started = time.monotonic()
+    _say_what_is_partial(getattr(chosen.settings, "data", ()))
     # Stages, tables and verdicts compute as well. Without torch, which takes long to import, nobody has set anything.
     with steady_arithmetic() if "torch" in sys.modules else contextlib.nullcontext():
         results, named = through_stages(
             study, chosen.settings, data.fingerprint, lambda calls: complete(calls, store, study, options)
         )
         return conclude(study, chosen, results, named, store, options.device, time.monotonic() - started)
+
+
+def _say_what_is_partial(names: Sequence[str]) -> None:
+    for name in names:
+        if part := data.part_of(name):
+            sentence = f"only a part of {name} is here, {part}; `{data.remedy(name)}` gets the rest."
+            warnings.warn(sentence, DataInPart, stacklevel=3)
 
 
 def through_stages(
@@ -213,6 +226,9 @@ def conclude(
         facts["reduction"] = reduction(chosen)
     wanted = getattr(chosen.settings, "data", ())
     facts["data"] = {name: data.fingerprint(name) for name in wanted}
+    parts = {name: part for name in wanted if (part := data.part_of(name))}
+    if parts:
+        facts["data_in_part"] = parts
     run = StudyRun(
         study=study.id,
         scale=chosen.scale,

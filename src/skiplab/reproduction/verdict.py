@@ -24,6 +24,7 @@ from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED, Regi
 from skiplab.reproduction.power import runs_to_settle
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.validation import check_fields
 
 if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
@@ -114,6 +115,7 @@ class Verdict:
         known = {field.name: field for field in dataclasses.fields(cls)}
         missing = [name for name, field in known.items() if name not in fields and _is_required(field)]
         require(not missing, f"a stored verdict lacks {', '.join(missing)}.")
+        check_fields("a stored verdict", fields, known)
         one_of("Verdict", fields["verdict"], VERDICTS)
         named(fields["kind"])
         return cls(**{name: value for name, value in fields.items() if name in known})
