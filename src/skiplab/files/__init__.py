@@ -2,7 +2,7 @@
 
 trouble.py     what a disk refuses and what is damaged, as sentences with the path and the remedy
 leftovers.py   what is being written, and what killed writers left
-replacing.py   writing aside and putting in place: a reader sees the old or the new, never half of one
+writing.py     writing aside and putting in place: a reader sees the old or the new, never half of one
 sealing.py     checksums: what was stored is what is read, or is said to be damaged
 """
 

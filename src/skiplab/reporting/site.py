@@ -62,7 +62,9 @@ def build(
     environment.filters["counted"] = words.count
 
     def write(folder: Path) -> None:
-        shutil.copytree(ASSETS, folder / "assets")
+        (folder / "assets").mkdir()
+        for asset in ASSETS.iterdir():
+            shutil.copyfile(asset, folder / "assets" / asset.name)
         _write_board(catalogue, runs, folder / "scoreboard.csv")
         known = {study.id for study in catalogue.studies}
         scoreboard = pages.index(catalogue.papers, catalogue.studies, runs, all_runs)
