@@ -87,6 +87,12 @@ def draw_from(settings: DrawFrom, bench: Bench) -> pd.DataFrame:
     return work(settings, bench).assign(data=settings.data)
 
 
+@trial("counted/nothing", version=1)
+def nothing(settings: Draw, bench: Bench) -> pd.DataFrame:
+    """A trial that takes no time, by which the cost of all the rest is seen."""
+    return pd.DataFrame({"seed": [settings.seed], "value": [1.0]})
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings of the studies without data."""
@@ -114,6 +120,11 @@ def seeds(results: Results) -> list[Call]:
         draw.of(Draw(seed=settings.seed + run, shift=settings.shift), label=f"seed {settings.seed + run}")
         for run in range(settings.runs)
     ]
+
+
+def nothings(results: Results) -> list[Call]:
+    """One trial per run, none of which does anything."""
+    return [nothing.of(Draw(seed=run), label=f"nothing {run}") for run in range(results.settings.runs)]
 
 
 def best_seed_again(results: Results) -> list[Call]:
@@ -181,6 +192,7 @@ def study(name: str, settings: Any, stages: Sequence[Any], **more: Any) -> Study
 COUNT = study("figure-1", Settings(), (seeds,), in_tour=True)
 SHARING = study("figure-2", Settings(), (seeds, best_seed_again))
 WITH_DATA = study("table-1", DataSettings(), (on_each_set,))
+EMPTY = study("figure-1", Settings(runs=1000), (nothings,))  # under the words of another
 STUDIES = (COUNT, SHARING, WITH_DATA)
 CATALOGUE = Catalogue((Paper("toy2000", "Counting", "A. Body", 2000, "Trials run once."),), STUDIES)
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import resource
+import socket
+import ssl
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
-from counted_studies import WITH_DATA, Draw, counts, draw
+from counted_studies import EMPTY, WITH_DATA, Draw, counts, draw
 
 from skiplab.checks import Refused
 from skiplab.reproduction import provenance
-from skiplab.reproduction.cluster import check_workers, what_is_here
+from skiplab.reproduction.cluster import _local_cluster, check_workers, what_is_here
 from skiplab.reproduction.executor import Job, execute, run_job
 from skiplab.reproduction.runner import Options, run_study
 from skiplab.reproduction.store import Store
@@ -182,3 +186,67 @@ def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: 
 def test_where_no_scheduler_answers_the_executor_is_refused(tmp_path: Path, marks: Path) -> None:
     with pytest.raises(Refused, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
         list(execute(jobs_of(), "dask://127.0.0.1:9", silent))
+
+
+@pytest.mark.slow
+def test_a_dask_worker_that_dies_costs_one_retry_and_is_named_when_it_dies_again(
+    marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNTED_DYING_ONCE", "1")
+    monkeypatch.setenv("COUNTED_DYING", "2")
+    done = {each.key: each for each in execute(jobs_of(5), "dask", silent)}
+    assert {key for key, each in done.items() if each.table is not None} == {
+        "key-0",
+        "key-1",
+        "key-3",
+        "key-4",
+    }
+    assert done["key-2"].problem.startswith(
+        "its worker process died twice, the second time with no other beside it"
+    )
+    assert counts(marks)[1] == 2
+    assert counts(marks)[2] == 2
+
+
+@pytest.mark.slow
+def test_nobody_else_can_speak_to_a_local_dask_cluster() -> None:
+    from distributed import Client
+
+    with ExitStack() as stack:
+        cluster = _local_cluster(stack)
+        address = cluster.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        with Client(cluster) as ours:
+            assert ours.submit(abs, -1).result() == 1
+        with pytest.raises((OSError, TypeError, ValueError)):
+            Client(address.replace("tls://", "tcp://"), timeout=3)
+        # Somebody who speaks TLS without our certificate is turned away as well.
+        stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+        host, port = address.removeprefix("tls://").split(":")
+        with socket.create_connection((host, int(port)), 5) as plain, pytest.raises(OSError):  # noqa: PT011
+            _turned_away(stranger, plain)
+
+
+def _turned_away(stranger: ssl.SSLContext, plain: socket.socket) -> None:
+    """Speak to a server until it breaks off, as an alert or by closing the connection."""
+    with stranger.wrap_socket(plain) as wrapped:
+        wrapped.sendall(b"hello")
+        assert wrapped.recv(1) == b""
+        raise ConnectionResetError
+
+
+@pytest.mark.slow
+def test_a_thousand_empty_trials_go_through_dask_and_are_stored_once(
+    store: Store, marks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What skiplab and Dask cost is printed; a time is no test."""
+    wall, own = time.monotonic(), time.process_time()
+    run = run_study(EMPTY, store, options=Options(executor="dask"))
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with capsys.disabled():
+        print(
+            f"\n1,000 empty trials through Dask: {time.monotonic() - wall:.1f} s, of processor time "
+            f"{time.process_time() - own:.1f} s here and {children.ru_utime + children.ru_stime:.1f} s in workers"
+        )
+    assert len(run.trials) == len(list((store.root / "trials").iterdir())) == 1000

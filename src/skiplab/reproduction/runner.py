@@ -219,9 +219,9 @@ def conclude(
     verdicts = judge(study, results, chosen.scale)
     records = [_record_of(key, store) for key in {each["key"] for each in trials}]
     facts = provenance.describe(device, seconds)
-    facts["trials_seconds"] = round(sum(record["seconds"] for record in records), 1)
-    facts["trials_devices"] = sorted({record["device"] for record in records})
-    facts["trials_sources"] = sorted({record["source"] for record in records})
+    facts["trials_seconds"] = round(sum(record.get("seconds", 0.0) for record in records), 1)
+    facts["trials_devices"] = sorted({record.get("device", "unknown") for record in records})
+    facts["trials_sources"] = sorted({record.get("source", "unknown") for record in records})
     if chosen.scale == "paper" and chosen.deviations:
         facts["reduction"] = reduction(chosen)
     wanted = getattr(chosen.settings, "data", ())

@@ -30,7 +30,7 @@ def verify(store: Store) -> Verified:
 
     Of the store what is damaged is set aside. What is published belongs to the package and stays.
     """
-    found = Verified()
+    found = Verified(set_aside_before=len(list(store.root.rglob(".damaged-*"))))
     store.tidy()
     for folder in _folders(store.root / "trials"):
         found.trials += 1
@@ -60,10 +60,9 @@ def verify(store: Store) -> Verified:
             again.add(f"skiplab run {run.study} --scale {run.scale}")
     found.to_run_again = tuple(sorted(again))
     found.published = len(published().archives) + len(published().damage())
-    for problem in published().verify():
+    for each in published().verify():
         found.damaged += 1
-        warnings.warn(f"{problem}; installing skiplab anew mends it.", DamageFound, stacklevel=2)
-    found.set_aside_before = len(list(store.root.rglob(".damaged-*"))) - found.damaged
+        warnings.warn(f"{each}; installing skiplab anew mends it.", DamageFound, stacklevel=2)
     return found
 
 
