@@ -44,7 +44,7 @@ def kill_at_random(store: Store, marks: Path, number: int, executor: str) -> tup
     before = finished(store)
     environment = os.environ | {
         "SKIPLAB_STORE": str(store.root),
-        "COUNTED_SECONDS": str(chance.choice([0, 0.05, 0.2])),
+        "COUNTED_SECONDS": str(chance.choice([0, 0, 0.1])),
     }
     run = subprocess.Popen(
         [sys.executable, counted_studies.__file__, *WORDS, "--executor", executor, "--seed", str(10 * number)],
@@ -56,7 +56,7 @@ def kill_at_random(store: Store, marks: Path, number: int, executor: str) -> tup
         if run.poll() is not None or time.monotonic() > end:
             break
         time.sleep(0.005)
-    end = time.monotonic() + chance.uniform(0, 1.0 if number % 2 else 4.0)
+    end = time.monotonic() + chance.uniform(0, 2.0 if number % 2 else 5.0)
     while run.poll() is None and time.monotonic() < end:
         time.sleep(0.002)
     family = descendants(run.pid)
