@@ -10,7 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if not os.path.exists("/dev/nvidiactl"):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,16 @@ def _torchvision_without_its_kernels() -> None:
     for name in ("nms", "qnms"):
         schemas.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _KEPT.append(schemas)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _not_flushed() -> Iterator[None]:
+    """Tests write thousands of files, which no power cut threatens."""
+    from skiplab.files import writing
+
+    writing.DURABLE = False
+    yield
+    writing.DURABLE = True
 
 
 @pytest.fixture

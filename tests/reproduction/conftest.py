@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from joblib.externals.loky import get_reusable_executor, reusable_executor
 
+from skiplab.reproduction.processes import dismiss
 from skiplab.reproduction.store import Store
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -28,9 +28,7 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir()
     monkeypatch.setenv("COUNTED_MARKS", str(folder))
     yield folder
-    # Worker processes keep the environment they were started in; the next test needs its own.
-    if reusable_executor._executor is not None:
-        get_reusable_executor().shutdown(wait=True)
+    dismiss()
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import sys
 import time
 import uuid
@@ -56,6 +57,11 @@ def work(settings: Draw, bench: Bench) -> pd.DataFrame:
         raise Refused(f"seed {settings.seed} was told to refuse; choose another.")
     if str(settings.seed) in os.environ.get("COUNTED_FAILING", "").split(","):
         raise ZeroDivisionError(f"seed {settings.seed} was told to fail")
+    before = len(list(Path(os.environ["COUNTED_MARKS"]).glob(f"{settings.seed}-*")))
+    if str(settings.seed) in os.environ.get("COUNTED_DYING", "").split(",") or (
+        str(settings.seed) in os.environ.get("COUNTED_DYING_ONCE", "").split(",") and before == 1
+    ):
+        os.kill(os.getpid(), signal.SIGKILL)  # as the system does when memory runs out
     if str(settings.seed) in os.environ.get("COUNTED_DAMAGED", "").split(","):
         warnings.warn(f"seed {settings.seed} was damaged.", DamageFound, stacklevel=1)
     end = time.monotonic() + float(os.environ.get("COUNTED_SECONDS", "0"))
@@ -79,6 +85,12 @@ def draw(settings: Draw, bench: Bench) -> pd.DataFrame:
 def draw_from(settings: DrawFrom, bench: Bench) -> pd.DataFrame:
     """A trial on a data set."""
     return work(settings, bench).assign(data=settings.data)
+
+
+@trial("counted/nothing", version=1)
+def nothing(settings: Draw, bench: Bench) -> pd.DataFrame:
+    """A trial that takes no time, by which the cost of all the rest is seen."""
+    return pd.DataFrame({"seed": [settings.seed], "value": [1.0]})
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,11 @@ def seeds(results: Results) -> list[Call]:
         draw.of(Draw(seed=settings.seed + run, shift=settings.shift), label=f"seed {settings.seed + run}")
         for run in range(settings.runs)
     ]
+
+
+def nothings(results: Results) -> list[Call]:
+    """One trial per run, none of which does anything."""
+    return [nothing.of(Draw(seed=run), label=f"nothing {run}") for run in range(results.settings.runs)]
 
 
 def best_seed_again(results: Results) -> list[Call]:
@@ -175,6 +192,7 @@ def study(name: str, settings: Any, stages: Sequence[Any], **more: Any) -> Study
 COUNT = study("figure-1", Settings(), (seeds,), in_tour=True)
 SHARING = study("figure-2", Settings(), (seeds, best_seed_again))
 WITH_DATA = study("table-1", DataSettings(), (on_each_set,))
+EMPTY = study("figure-1", Settings(runs=1000), (nothings,))  # under the words of another
 STUDIES = (COUNT, SHARING, WITH_DATA)
 CATALOGUE = Catalogue((Paper("toy2000", "Counting", "A. Body", 2000, "Trials run once."),), STUDIES)
 
@@ -195,4 +213,6 @@ if __name__ == "__main__":
     from skiplab.cli import main
 
     sys.argv[0] = "skiplab"
+    # A suite that runs in the background has SIGINT ignored, which children inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import os
+import resource
+import socket
+import ssl
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
-from counted_studies import WITH_DATA, Draw, counts, draw
+from counted_studies import EMPTY, WITH_DATA, Draw, counts, draw
 
 from skiplab.checks import Refused
-from skiplab.reproduction import executor, provenance
-from skiplab.reproduction.executor import Job, check_workers, execute, run_job, what_is_here
+from skiplab.reproduction import provenance
+from skiplab.reproduction.cluster import _local_cluster, check_workers, what_is_here
+from skiplab.reproduction.executor import Job, execute, run_job
 from skiplab.reproduction.runner import Options, run_study
 from skiplab.reproduction.store import Store
 
 
-def jobs_of(folder: Path, count: int = 3, deadline: float | None = None) -> list[Job]:
-    return [
-        Job(f"key-{seed}", draw.of(Draw(seed)), "cpu", None, deadline, folder / f"progress-{seed}")
-        for seed in range(count)
-    ]
+def jobs_of(count: int = 3, deadline: float | None = None) -> list[Job]:
+    return [Job(f"key-{seed}", draw.of(Draw(seed)), "cpu", None, deadline) for seed in range(count)]
 
 
 def silent(key: str, done: float, text: str) -> None:
     """Hear nothing."""
 
 
-def tables(folder: Path, name: str) -> dict[str, pd.DataFrame]:
-    done = {each.key: each for each in execute(jobs_of(folder), name, silent)}
+def tables(name: str) -> dict[str, pd.DataFrame]:
+    done = {each.key: each for each in execute(jobs_of(), name, silent)}
     assert [each.problem for each in done.values()] == [""] * 3
     return {key: each.table for key, each in sorted(done.items()) if each.table is not None}
 
@@ -45,14 +47,14 @@ def assert_same_bits(one: dict[str, pd.DataFrame], other: dict[str, pd.DataFrame
 
 
 def test_processes_give_the_bits_that_serial_gives(tmp_path: Path, marks: Path) -> None:
-    serial = tables(tmp_path, "serial")
-    assert_same_bits(serial, tables(tmp_path, "processes"))
+    serial = tables("serial")
+    assert_same_bits(serial, tables("processes"))
     assert counts(marks) == {0: 2, 1: 2, 2: 2}
 
 
 @pytest.mark.slow
 def test_dask_gives_the_bits_that_serial_gives(tmp_path: Path, marks: Path) -> None:
-    assert_same_bits(tables(tmp_path, "serial"), tables(tmp_path, "dask"))
+    assert_same_bits(tables("serial"), tables("dask"))
     assert counts(marks) == {0: 2, 1: 2, 2: 2}
 
 
@@ -65,7 +67,7 @@ def test_threads_do_not_change_a_trial_and_are_given_back(tmp_path: Path, marks:
 
     try:
         torch.set_num_threads(3)
-        list(execute(jobs_of(tmp_path, 1), "serial", tell))
+        list(execute(jobs_of(1), "serial", tell))
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
@@ -75,7 +77,7 @@ def test_threads_do_not_change_a_trial_and_are_given_back(tmp_path: Path, marks:
 def test_a_failure_comes_back_as_words(tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTED_FAILING", "0")
     monkeypatch.setenv("COUNTED_REFUSING", "1")
-    crashed, refused, fine = execute(jobs_of(tmp_path), "serial", silent)
+    crashed, refused, fine = execute(jobs_of(), "serial", silent)
     assert crashed.table is None
     assert "Traceback" in crashed.problem
     assert "seed 0 was told to fail" in crashed.problem
@@ -87,7 +89,7 @@ def test_a_failure_comes_back_as_words(tmp_path: Path, marks: Path, monkeypatch:
 
 
 def test_after_the_deadline_no_trial_starts(tmp_path: Path, marks: Path) -> None:
-    done = list(execute(jobs_of(tmp_path, deadline=time.time() - 1), "serial", silent))
+    done = list(execute(jobs_of(deadline=time.time() - 1), "serial", silent))
     assert [each.out_of_time for each in done] == [True] * 3
     assert counts(marks) == {}
 
@@ -96,28 +98,17 @@ def test_a_trial_that_meets_the_deadline_is_out_of_time(
     tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COUNTED_SECONDS", "30")
-    (job,) = jobs_of(tmp_path, 1, deadline=time.time() + 0.1)
-    done = run_job(job)
+    (job,) = jobs_of(1, deadline=time.time() + 0.1)
+    done = run_job(job, lambda done, text: None)
     assert done.out_of_time
     assert done.table is None
     assert counts(marks) == {0: 1}
 
 
-def test_progress_travels_by_file_and_a_lost_folder_loses_nothing(tmp_path: Path, marks: Path) -> None:
-    (job,) = jobs_of(tmp_path, 1)
-    assert run_job(job).table is not None
-    assert (tmp_path / "progress-0").read_text() == "0.5000 half way"
-    (elsewhere,) = jobs_of(tmp_path / "lost", 1)
-    assert run_job(elsewhere).table is not None
-
-
-def test_progress_is_passed_on_while_workers_work(
-    tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_is_passed_on_while_workers_work(marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTED_SECONDS", "0.5")
-    monkeypatch.setattr(executor, "TICK", 0.05)
     heard: set[tuple[str, float, str]] = set()
-    list(execute(jobs_of(tmp_path, 2), "processes", lambda *words: heard.add(words)))
+    list(execute(jobs_of(2), "processes", lambda *words: heard.add(words)))
     assert heard == {("key-0", 0.5, "half way"), ("key-1", 0.5, "half way")}
 
 
@@ -163,7 +154,7 @@ def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: 
     with LocalCluster(n_workers=0, processes=True, dashboard_address=None) as cluster:
         address = cluster.scheduler_address.replace("tcp://", "dask://")
         with pytest.raises(Refused, match=r"has no workers; start some and try again"):
-            list(execute(jobs_of(tmp_path), address, silent))
+            list(execute(jobs_of(), address, silent))
         # A worker on which importing skiplab fails, as where it is not installed.
         broken = tmp_path / "path" / "skiplab"
         broken.mkdir(parents=True)
@@ -184,7 +175,7 @@ def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: 
             with Client(cluster) as client:
                 client.wait_for_workers(1, timeout=30)
             with pytest.raises(Refused, match=r"has no skiplab; install this version there first"):
-                list(execute(jobs_of(tmp_path), address, silent))
+                list(execute(jobs_of(), address, silent))
         finally:
             worker.terminate()
             worker.wait(30)
@@ -194,4 +185,68 @@ def test_a_cluster_without_workers_or_skiplab_is_refused(tmp_path: Path, marks: 
 @pytest.mark.slow
 def test_where_no_scheduler_answers_the_executor_is_refused(tmp_path: Path, marks: Path) -> None:
     with pytest.raises(Refused, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
-        list(execute(jobs_of(tmp_path), "dask://127.0.0.1:9", silent))
+        list(execute(jobs_of(), "dask://127.0.0.1:9", silent))
+
+
+@pytest.mark.slow
+def test_a_dask_worker_that_dies_costs_one_retry_and_is_named_when_it_dies_again(
+    marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNTED_DYING_ONCE", "1")
+    monkeypatch.setenv("COUNTED_DYING", "2")
+    done = {each.key: each for each in execute(jobs_of(5), "dask", silent)}
+    assert {key for key, each in done.items() if each.table is not None} == {
+        "key-0",
+        "key-1",
+        "key-3",
+        "key-4",
+    }
+    assert done["key-2"].problem.startswith(
+        "its worker process died twice, the second time with no other beside it"
+    )
+    assert counts(marks)[1] == 2
+    assert counts(marks)[2] == 2
+
+
+@pytest.mark.slow
+def test_nobody_else_can_speak_to_a_local_dask_cluster() -> None:
+    from distributed import Client
+
+    with ExitStack() as stack:
+        cluster = _local_cluster(stack)
+        address = cluster.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        with Client(cluster) as ours:
+            assert ours.submit(abs, -1).result() == 1
+        with pytest.raises((OSError, TypeError, ValueError)):
+            Client(address.replace("tls://", "tcp://"), timeout=3)
+        # Somebody who speaks TLS without our certificate is turned away as well.
+        stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+        host, port = address.removeprefix("tls://").split(":")
+        with socket.create_connection((host, int(port)), 5) as plain, pytest.raises(OSError):  # noqa: PT011
+            _turned_away(stranger, plain)
+
+
+def _turned_away(stranger: ssl.SSLContext, plain: socket.socket) -> None:
+    """Speak to a server until it breaks off, as an alert or by closing the connection."""
+    with stranger.wrap_socket(plain) as wrapped:
+        wrapped.sendall(b"hello")
+        assert wrapped.recv(1) == b""
+        raise ConnectionResetError
+
+
+@pytest.mark.slow
+def test_a_thousand_empty_trials_go_through_dask_and_are_stored_once(
+    store: Store, marks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What skiplab and Dask cost is printed; a time is no test."""
+    wall, own = time.monotonic(), time.process_time()
+    run = run_study(EMPTY, store, options=Options(executor="dask"))
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with capsys.disabled():
+        print(
+            f"\n1,000 empty trials through Dask: {time.monotonic() - wall:.1f} s, of processor time "
+            f"{time.process_time() - own:.1f} s here and {children.ru_utime + children.ru_stime:.1f} s in workers"
+        )
+    assert len(run.trials) == len(list((store.root / "trials").iterdir())) == 1000

@@ -191,7 +191,7 @@ def test_saving_takes_at_most_a_twentieth_of_the_time(
     def slow(*_: Any) -> None:
         now[0] += 3
 
-    monkeypatch.setattr("skiplab.files.os.replace", slow)
+    monkeypatch.setattr("skiplab.files.writing.os.replace", slow)
     checkpoints.save({"rows": torch.ones(1)}, {})
     now[0] += 59
     assert not checkpoints.due()

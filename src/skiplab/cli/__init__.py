@@ -1,22 +1,34 @@
-"""The command line: one file a command, which parses, calls and prints."""
+"""The command line: one file per command, which parses, calls and prints."""
 
 from __future__ import annotations
 
+import errno
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import typer.core
 
-from skiplab.checks import Refused, SkiplabError
-from skiplab.cli import bench, check, data, publish, report, run, show, store
+from skiplab.checks import Refused, SkiplabError, printable
+from skiplab.cli import bench, check, data, publish, report, run, show, store, terminal
 from skiplab.cli import list as list_command
-from skiplab.files import DamageFound
+from skiplab.files import DamageFound, DiskTrouble
+from skiplab.reproduction.runner import DataInPart
 from skiplab.version import __version__
 
 STOPPED = "\nStopped; what had finished is stored, and the same command goes on from it."
+
+
+class Ended(KeyboardInterrupt):
+    """Somebody asked the command to end, by TERM or by closing its terminal; it does so as after Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 class Command(typer.core.TyperGroup):
@@ -27,20 +39,28 @@ class Command(typer.core.TyperGroup):
             with damage_in_a_line():
                 return super().invoke(ctx)
         except Refused as error:
-            typer.echo(f"skiplab: {error}", err=True)
+            say(error)
             raise typer.Exit(2) from None
         except SkiplabError as error:
-            typer.echo(f"skiplab: {error}", err=True)
+            say(error)
             raise typer.Exit(1) from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             typer.echo(STOPPED if ctx.invoked_subcommand == "run" else "\nStopped.", err=True)
-            raise typer.Exit(130) from None
-        except OSError as error:
-            # A folder that cannot be written is the user's to mend; a closed pipe has no file name.
-            if error.filename is None:
-                raise
-            typer.echo(f"skiplab: {error.strerror}: {error.filename}; name another place.", err=True)
+            raise typer.Exit(128 + (stop.number if isinstance(stop, Ended) else signal.SIGINT)) from None
+        except DiskTrouble as error:
+            say(error)
             raise typer.Exit(1) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read our output has gone
+                raise
+            place = Path(error.filename or "standard output")
+            say(DiskTrouble.of(error, place, "written or read"))
+            raise typer.Exit(1) from None
+
+
+def say(message: object) -> None:
+    """Print one sentence on standard error; names in it may come from files that anybody wrote."""
+    typer.echo(f"skiplab: {printable(str(message))}", err=True)
 
 
 @contextmanager
@@ -50,12 +70,13 @@ def damage_in_a_line() -> Iterator[None]:
         others = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-            if issubclass(category, DamageFound):
-                typer.echo(f"skiplab: {message}", err=True)
+            if issubclass(category, DamageFound | DataInPart):
+                say(message)
             else:
                 others(message, category, *rest, **more)
 
         warnings.simplefilter("default", DamageFound)
+        warnings.simplefilter("default", DataInPart)
         warnings.showwarning = show
         yield
 
@@ -97,5 +118,15 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Run the command line; exit status 0 done, 1 an error, 2 wrong usage, 3 time is up, 130 Ctrl-C."""
+    """Run the command line; exit status 0 done, 1 an error, 2 wrong usage, 3 time is up, 130 Ctrl-C, 143 TERM."""
+    terminal.never_fail()
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no terminals to close
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, _end)
     app()
+
+
+def _end(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough
+    raise Ended(number)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from skiplab import data
+from skiplab.checks import DataDamaged
 
 app = typer.Typer(help="Get and look at data sets.", no_args_is_help=True)
 
@@ -30,5 +31,12 @@ def list_sets() -> None:
     """Say which data sets are here, and how to get the others."""
     typer.echo(f"Data sets in {data.root()}:")
     for name in data.NAMES:
-        here = data.is_available(name)
-        typer.echo(f"  {name:16} {'here' if here else f'missing: {data.remedy(name)}'}")
+        if not data.is_available(name):
+            typer.echo(f"  {name:16} missing: {data.remedy(name)}")
+            continue
+        try:
+            part = data.part_of(name)
+        except DataDamaged as problem:
+            typer.echo(f"  {name:16} damaged: {problem}")
+        else:
+            typer.echo(f"  {name:16} {f'in part, {part}: {data.remedy(name)}' if part else 'here'}")

@@ -17,7 +17,7 @@ from skiplab.data.registry import NAMES, remedy, root
 if TYPE_CHECKING:
     from skiplab.data.components import Principal, principal_components
     from skiplab.data.download import FetchResult, fetch
-    from skiplab.data.identity import fingerprint
+    from skiplab.data.identity import fingerprint, part_of
     from skiplab.data.imagesets import ImageSet, load
     from skiplab.data.preparation import TensorSet, outline, tensors
     from skiplab.data.reading import is_available
@@ -36,6 +36,7 @@ __all__ = [
     "is_available",
     "load",
     "outline",
+    "part_of",
     "principal_components",
     "remedy",
     "root",
@@ -55,6 +56,7 @@ _HOMES = {
     "is_available": "reading",
     "load": "imagesets",
     "outline": "preparation",
+    "part_of": "identity",
     "principal_components": "components",
     "tensors": "preparation",
 }

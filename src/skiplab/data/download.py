@@ -6,9 +6,9 @@ into place: a bad download never replaces a good file, and an interrupted one le
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,12 +20,20 @@ from skiplab.data import npm
 from skiplab.data.identity import Digest, digest_arrays, digest_files
 from skiplab.data.reading import decode, present
 from skiplab.data.registry import FAMILIES, NAMES, SOURCES, SPLITS, Download, Source, family, root
-from skiplab.files import move
+from skiplab.files import DiskTrouble, aside_folder, check_writable, move, remove, sweep
 
 Progress = Callable[[float, str], None]
 
+LARGEST = 2**30  # bytes of one file of a set; the largest official one, STL-10's test images, has 221 MB
 # Seconds to wait for a connection and for the next bytes: a closed network must not keep a user waiting.
 TIMEOUT = (5, 30)
+
+
+# What packages and archives that nobody checked can raise on the way to their arrays.
+BAD = (
+    OSError, ValueError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, DataDamaged,
+    KeyError, TypeError, OverflowError, RecursionError, MemoryError,
+)  # fmt: skip
 
 
 class DownloadFailed(OSError):
@@ -75,7 +83,7 @@ def fetch(name: str, progress: Progress | None = None) -> FetchResult:
                 _install(folder, root())
         except Refused:
             raise
-        except (OSError, ValueError, EOFError, zlib.error, tarfile.TarError, DataDamaged) as error:
+        except BAD as error:
             failures.append(_clause(attempt.origin, error))
             damaged = damaged or isinstance(error, DataDamaged)
         else:
@@ -95,7 +103,7 @@ def _attempts(source: Source, lacking: list[str]) -> list[_Attempt]:
             if item.archive:
                 tell(1.0, f"unpacking {item.file}")
                 _unpack(arrived, wanted, folder)
-                arrived.unlink()
+                remove(arrived)
 
     attempts = [_Attempt(" and ".join(item.url for item in needed), official)]
     if source.family == "cifar10":
@@ -122,7 +130,7 @@ class _Bar:
 
 
 def download(item: Download, folder: Path, tell: Progress) -> Path:
-    """Download one official file into the folder; pooch checks its md5 before giving it its name."""
+    """Download one official file into the folder; pooch checks its sha256 before giving it its name."""
     import pooch
 
     logger = pooch.get_logger()
@@ -132,12 +140,14 @@ def download(item: Download, folder: Path, tell: Progress) -> Path:
         bar = _Bar(tell, f"downloading {item.file}")
         downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 18, timeout=TIMEOUT)
         return Path(
-            pooch.retrieve(item.url, f"md5:{item.md5}", fname=item.file, path=folder, downloader=downloader)
+            pooch.retrieve(
+                item.url, f"sha256:{item.sha256}", fname=item.file, path=folder, downloader=downloader
+            )
         )
     except OSError as error:  # which requests' errors are
         raise DownloadFailed(f"{item.url} {_network_trouble(error)}") from error
     except ValueError as error:
-        raise DataDamaged(f"{item.url} did not have the expected checksum md5 {item.md5}") from error
+        raise DataDamaged(f"{item.url} did not have the expected checksum sha256 {item.sha256}") from error
     finally:
         logger.setLevel(level)
 
@@ -161,11 +171,15 @@ def _unpack(archive: Path, wanted: list[str], folder: Path) -> None:
     with tarfile.open(archive) as content:
         for member in content:
             name = member.name.removeprefix("./")
-            stream = content.extractfile(member) if name in wanted else None
-            if stream is not None:
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                with stream, (folder / name).open("wb") as target:
-                    shutil.copyfileobj(stream, target, 1 << 20)
+            if name not in wanted:
+                continue
+            if not member.isreg() or member.size > LARGEST:
+                raise DataDamaged(f"{name} in {archive.name} is no file of at most {LARGEST:,} bytes")
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            stream = content.extractfile(member)
+            assert stream is not None
+            with stream, (folder / name).open("wb") as target:
+                shutil.copyfileobj(stream, target, 1 << 20)
 
 
 def _verify(source: Source, splits: list[str], folder: Path, origin: str) -> None:
@@ -196,14 +210,15 @@ def _install(staged: Path, target: Path) -> None:
 @contextmanager
 def _aside() -> Iterator[Path]:
     try:
-        root().mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=root(), prefix=".fetch-")
-    except OSError as error:
+        check_writable(root())
+    except DiskTrouble as error:
+        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
         raise Refused(
-            f"{root()} cannot be written ({error.strerror}); set SKIPLAB_DATA to a folder that can."
+            f"{root()} cannot be written ({reason}); set SKIPLAB_DATA to a folder that can."
         ) from error
-    with folder as path:
-        yield Path(path)
+    sweep(root(), ".fetch-*")
+    with aside_folder(root()) as path:
+        yield path
 
 
 def _is_complete(source: Source, split: str, digest: Digest | None) -> bool:

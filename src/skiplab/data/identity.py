@@ -52,6 +52,20 @@ def fingerprint(name: str) -> str:
     return combine(_digests(name))
 
 
+def part_of(name: str) -> str:
+    """Say how much of a set is here, as in '40,000 of 50,000 train images'; nothing where it is whole."""
+    if known(name) == "digits":
+        return ""
+    found, whole = _digests(name), SOURCES[name].complete
+    counts = {split: found[split].count if split in found else 0 for split in whole}
+    short = [
+        f"{count:,} of {whole[split]:,} {split} images"
+        for split, count in counts.items()
+        if count < whole[split]
+    ]
+    return " and ".join(short)
+
+
 def combine(digests: dict[str, Digest]) -> str:
     """Hash the splits' hashes into one."""
     lines = [f"{split} {digest.images} {digest.labels}\n" for split, digest in digests.items()]

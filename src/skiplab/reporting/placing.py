@@ -11,12 +11,11 @@ import filecmp
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.files import move, remove
+from skiplab.files import aside_folder, move, remove, remove_empty, write_bytes
 
 MARKER = ".skiplab-report"
 LISTED = "`skiplab report` wrote these files and replaces them; others in this folder stay."
@@ -36,16 +35,13 @@ def place(out: Path, write: Callable[[Path], None]) -> None:
     earlier(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=".aside-", dir=folder.parent))
-        try:
+        with aside_folder(folder.parent) as aside:
             write(aside)
             new = _files(aside)
             _write_list(aside, new)
             aside.chmod(0o755)
             if not _renamed(aside, folder):
                 _merge(aside, new, folder)
-        finally:
-            remove(aside)
     except OSError as error:
         if error.errno not in FULL:
             raise
@@ -89,15 +85,8 @@ def _files(folder: Path) -> set[str]:
 
 
 def _write_list(folder: Path, files: Iterable[str]) -> None:
-    # Under a name that nobody has, so that no link of the user's is written through.
-    handle, aside = tempfile.mkstemp(prefix=f"{MARKER}-", dir=folder)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write("\n".join([LISTED, *sorted(files)]) + "\n")
-        os.chmod(aside, 0o644)
-        move(Path(aside), folder / MARKER)
-    finally:
-        remove(Path(aside))
+    # Renamed into place, so that no link of the user's is written through.
+    write_bytes(folder / MARKER, ("\n".join([LISTED, *sorted(files)]) + "\n").encode())
 
 
 def _renamed(aside: Path, folder: Path) -> bool:
@@ -155,9 +144,5 @@ def _check_free(new: Path, target: Path, is_ours: bool) -> None:
 
 
 def _remove_empty(out: Path, folder: Path) -> None:
-    while folder != out:
-        try:
-            folder.rmdir()
-        except OSError:
-            return  # somebody has something there
+    while folder != out and remove_empty(folder):
         folder = folder.parent

@@ -20,6 +20,7 @@ import jinja2
 from skiplab.checks import Refused, SkiplabError
 from skiplab.files import DamageFound
 from skiplab.reporting import pages, placing, words
+from skiplab.reporting.downloads import only_draws, plain_cell, write_csv
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.runner import drawn, study_table
 from skiplab.reproduction.store import StudyRun
@@ -63,7 +64,9 @@ def build(
     environment.filters["counted"] = words.count
 
     def write(folder: Path) -> None:
-        shutil.copytree(ASSETS, folder / "assets")
+        (folder / "assets").mkdir()
+        for asset in ASSETS.iterdir():
+            shutil.copyfile(asset, folder / "assets" / asset.name)
         _write_board(catalogue, runs, folder / "scoreboard.csv")
         known = {study.id for study in catalogue.studies}
         scoreboard = pages.index(catalogue.papers, catalogue.studies, runs, all_runs)
@@ -110,7 +113,9 @@ def _write_study(
     files = _copy_files(study, run, folder) if run else []
     others = [each for each in all_runs if each.study == study.id and each != run]
     # Lines before pixels, but a heavy drawing after its bitmap.
-    pictures = sorted(run.pictures if run else [], key=_heavy)
+    pictures = sorted(
+        [picture for picture in run.pictures if _shown_as(picture) in files] if run else [], key=_heavy
+    )
     downloads = [{"name": name, "size": _size(folder / name)} for name in files]
     page = pages.study_page(study, paper, run, others)
     shape = _shape(folder / "figure.svg") if "figure.svg" in files else None
@@ -139,7 +144,13 @@ def _shown_as(picture: Path) -> str:
 def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
     """Copy what a run left behind and add its table for download; return the names of what there is."""
     for picture in run.pictures:
-        shutil.copyfile(picture, folder / _shown_as(picture))
+        if picture.suffix != ".svg" or only_draws(picture):
+            shutil.copyfile(picture, folder / _shown_as(picture))
+        else:
+            sentence = (
+                f"{picture} holds more than a drawing and is left out; remove it, and it is drawn again."
+            )
+            warnings.warn(sentence, DamageFound, stacklevel=2)
     (folder / "run.json").write_text(json.dumps(run.content(), indent=1))
     try:
         table = study_table(study, run)
@@ -149,7 +160,7 @@ def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
     else:
         write_table(table, folder / "table.parquet")
         if len(table) <= CSV_ROWS:
-            table.to_csv(folder / "table.csv", index=False)
+            write_csv(table, folder / "table.csv")
     order = (*map(_shown_as, run.pictures), "table.csv", "table.parquet", "run.json")
     return [name for name in order if (folder / name).exists()]
 
@@ -174,7 +185,8 @@ def _write_board(catalogue: Catalogue, runs: Mapping[str, StudyRun], path: Path)
         writer = csv.DictWriter(file, BOARD, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for study in catalogue.studies:
-            writer.writerows(each.to_dict() for each in pages.verdicts_of(runs.get(study.id)))
+            rows = (each.to_dict() for each in pages.verdicts_of(runs.get(study.id)))
+            writer.writerows({name: plain_cell(value) for name, value in row.items()} for row in rows)
 
 
 def _render(environment: jinja2.Environment, template: str, path: Path, **content: Any) -> None:

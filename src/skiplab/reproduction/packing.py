@@ -14,6 +14,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -22,8 +23,8 @@ from skiplab.checks import Refused, SkiplabError
 from skiplab.files import write_folder
 from skiplab.reproduction import archive
 from skiplab.reproduction.archive import Member, shown
-from skiplab.reproduction.pieces import CHUNK, PackDamaged, Pieces, Writer, piece, writing
-from skiplab.reproduction.store import Store
+from skiplab.reproduction.pieces import CHUNK, PackDamaged, Pieces, Writer, piece, put_back, writing
+from skiplab.reproduction.store import RUN_FILES, Store
 
 __all__ = ["LIMIT", "MOST_FILES", "PIECE", "PackDamaged", "pack", "unpack"]
 
@@ -91,6 +92,8 @@ def unpack(store: Store, file: Path, *, tell: Tell = _silent) -> tuple[int, int]
 
     ``tell`` hears how much will be written before it is.
     """
+    with suppress(OSError):  # a place that cannot be written
+        put_back(file)
     pieces = Pieces(file)
     pieces.verify()
     folders = _checked(pieces)
@@ -98,7 +101,11 @@ def unpack(store: Store, file: Path, *, tell: Tell = _silent) -> tuple[int, int]
     tell(_space(store.root, file, fresh.values()))
     for done, (name, held) in enumerate(fresh.items()):
         try:
-            write_folder(store.root / name, lambda folder, held=held: _fill(pieces, held, folder))  # type: ignore[misc]
+            write_folder(
+                store.root / name,
+                lambda folder, held=held: _fill(pieces, held, folder),  # type: ignore[misc]
+                ours=RUN_FILES,
+            )
         except OSError as error:
             raise _stopped(f"{store.root} took {done} of {len(fresh)} folder(s)", error) from error
     return len(fresh), len(folders) - len(fresh)
@@ -292,9 +299,10 @@ def _fill(pieces: Pieces, held: list[Packed], folder: Path) -> None:
 
 
 def _stopped(what: str, error: OSError) -> SkiplabError:
-    where = f": {error.filename}" if error.filename else ""
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+    where = f": {cause.filename}" if cause.filename else ""
     return SkiplabError(
-        f"{what} ({error.strerror or error}{where}); mend that or name another place, and give the command again."
+        f"{what} ({cause.strerror or cause}{where}); mend that or name another place, and give the command again."
     )
 
 

@@ -10,7 +10,6 @@ import hashlib
 import itertools
 import os
 import stat
-import tempfile
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.files import move, remove
+from skiplab.files import aside_folder, move, remove, remove_empty, writing_to
 
 DIGEST = hashlib.sha256().digest_size
 CHUNK = 2**20
@@ -89,17 +88,18 @@ class Writer:
 def writing(file: Path, size: int) -> Iterator[Writer]:
     """Give a writer whose pieces replace those of an earlier pack when all went well, and not before."""
     piece(file, 0)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=".pack-new-", dir=file.parent))
-    writer = Writer(aside, size)
-    try:
-        yield writer
-        writer.finish()
-        _exchange(writer.paths, file)
-    finally:
-        if writer._open is not None:
-            writer._open.close()
-        remove(aside)
+    with writing_to(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        put_back(file)
+        with aside_folder(file.parent) as aside:
+            writer = Writer(aside, size)
+            try:
+                yield writer
+                writer.finish()
+                _exchange(writer.paths, file)
+            finally:
+                if writer._open is not None:
+                    writer._open.close()
 
 
 def _exchange(new: list[Path], file: Path) -> None:
@@ -109,8 +109,8 @@ def _exchange(new: list[Path], file: Path) -> None:
     for path in old:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise Refused(f"{path} is in the way and not a plain file; move it or name another FILE.")
-    # Not inside the folder aside, so that a failure to move them back leaves them on the disk.
-    kept = Path(tempfile.mkdtemp(prefix=".pack-old-", dir=file.parent))
+    kept = _old_pieces(file)
+    kept.mkdir()
     moves = [*((path, kept / path.name) for path in old), *zip(new, named, strict=True)]
     try:
         for source, target in moves:
@@ -119,9 +119,31 @@ def _exchange(new: list[Path], file: Path) -> None:
         for source, target in reversed(moves):
             if os.path.lexists(target) and not os.path.lexists(source):
                 move(target, source)
-        kept.rmdir()
+        remove_empty(kept)
         raise
     remove(kept)
+
+
+def _old_pieces(file: Path) -> Path:
+    """Where the pieces of an earlier pack lie while new ones take their names."""
+    return file.with_name(f".skiplab-replaced-{file.name}")
+
+
+def put_back(file: Path) -> None:
+    """Mend what a kill between two renames left: the earlier pack is there again, whole."""
+    piece(file, 0)
+    kept = _old_pieces(file)
+    if not kept.is_dir() or kept.is_symlink():
+        return
+    old = [path.name for path in kept.iterdir()]
+    with aside_folder(file.parent) as aside:
+        # The first piece goes first and comes first: where it is in both places, those in place are new.
+        if any(os.path.lexists(file.with_name(name)) for name in old):
+            for path in found(file):
+                move(path, aside / path.name)
+        for path in sorted(kept.iterdir()):
+            move(path, file.with_name(path.name))
+        remove_empty(kept)
 
 
 class Pieces:

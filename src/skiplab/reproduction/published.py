@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skiplab.files import Damaged, DamageFound
+from skiplab.files import Damaged, DamageFound, read_bytes
 from skiplab.reproduction.shipped import Archive
 from skiplab.reproduction.store import StudyRun
 
@@ -36,6 +36,20 @@ class Published:
     def damage(self) -> list[Damaged]:
         """What is wrong with archives that cannot be opened."""
         return self._shelf().problems
+
+    def verify(self) -> list[Damaged]:
+        """Read everything that is published and return what is wrong with it."""
+        shelf = self._shelf()
+        problems = list(shelf.problems)
+        for name, archive in shelf.archives.items():
+            try:
+                assert archive.run.study == name
+                read_bytes(self.root / f"{archive.picture.study}.webp", archive.picture.sha256)
+                for key in archive.trials:
+                    archive.records[key], archive.table(key)
+            except Damaged as problem:
+                problems.append(problem)
+        return problems
 
     def has(self, key: str) -> bool:
         """Whether this trial is published."""

@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
-import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab import data
 from skiplab.checks import DataMissing, SkiplabError
-from skiplab.files import move, remove
+from skiplab.files import aside_folder, check_writable, move, writing_to
 from skiplab.reproduction import provenance
 from skiplab.reproduction.arithmetic import steady_arithmetic
 from skiplab.reproduction.executor import Job, check_executor, execute
@@ -73,6 +72,10 @@ class Unfinished(Exception):
         self.left = left
 
 
+class DataInPart(UserWarning):
+    """A study runs on fewer images than the set has; the command line prints it as it is."""
+
+
 class TrialFailed(SkiplabError):
     """A trial raised; the others went on and are stored."""
 
@@ -94,12 +97,20 @@ def run_study(
     check_executor(options.chosen_executor)
     chosen = choose(study, scale, overrides or {})
     started = time.monotonic()
+    _say_what_is_partial(getattr(chosen.settings, "data", ()))
     # Stages, tables and verdicts compute as well. Without torch, which takes long to import, nobody has set anything.
     with steady_arithmetic() if "torch" in sys.modules else contextlib.nullcontext():
         results, named = through_stages(
             study, chosen.settings, data.fingerprint, lambda calls: complete(calls, store, study, options)
         )
         return conclude(study, chosen, results, named, store, options.device, time.monotonic() - started)
+
+
+def _say_what_is_partial(names: Sequence[str]) -> None:
+    for name in names:
+        if part := data.part_of(name):
+            sentence = f"only a part of {name} is here, {part}; `{data.remedy(name)}` gets the rest."
+            warnings.warn(sentence, DataInPart, stacklevel=3)
 
 
 def through_stages(
@@ -155,23 +166,20 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
         return list(tables.values())
     options.watcher.starting(list(missing.values()), options.device)
     # A place that cannot be written is better known before the first trial than after it.
-    store.root.mkdir(parents=True, exist_ok=True)
-    progress = Path(tempfile.mkdtemp(prefix="skiplab-progress-"))
+    check_writable(store.root)
+    store.tidy()
     jobs = [
-        Job(key, call, options.device, store.checkpoints(key).resolve(), options.deadline, progress / key)
+        Job(key, call, options.device, store.checkpoints(key).resolve(), options.deadline)
         for key, call in missing.items()
     ]
-    flying = set(missing)
-
-    def tell(key: str, done: float, text: str) -> None:
-        # The last word of a finished trial stays in its progress file and would be heard again and again.
-        if key in flying:
-            options.watcher.progress(calls[key].label, done, text)
-
     late, problems = 0, []
-    try:
-        for done in execute(jobs, options.chosen_executor, tell):
-            flying.discard(done.key)
+    executed = execute(
+        jobs,
+        options.chosen_executor,
+        lambda key, done, text: options.watcher.progress(calls[key].label, done, text),
+    )
+    with contextlib.closing(executed):  # whatever stops us stops the workers
+        for done in executed:
             if done.out_of_time:
                 late += 1
             elif done.table is None:
@@ -182,8 +190,6 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
                 # As it is stored: types come back from disk a little different.
                 tables[done.key] = store.table(done.key)
                 options.watcher.finished(calls[done.key].label, done.record["seconds"])
-    finally:
-        remove(progress)
     if problems:
         others = f" ({len(problems) - 1} more failed; the rest is stored.)" if len(problems) > 1 else ""
         raise TrialFailed(problems[0] + others)
@@ -213,13 +219,16 @@ def conclude(
     verdicts = judge(study, results, chosen.scale)
     records = [_record_of(key, store) for key in {each["key"] for each in trials}]
     facts = provenance.describe(device, seconds)
-    facts["trials_seconds"] = round(sum(record["seconds"] for record in records), 1)
-    facts["trials_devices"] = sorted({record["device"] for record in records})
-    facts["trials_sources"] = sorted({record["source"] for record in records})
+    facts["trials_seconds"] = round(sum(record.get("seconds", 0.0) for record in records), 1)
+    facts["trials_devices"] = sorted({record.get("device", "unknown") for record in records})
+    facts["trials_sources"] = sorted({record.get("source", "unknown") for record in records})
     if chosen.scale == "paper" and chosen.deviations:
         facts["reduction"] = reduction(chosen)
     wanted = getattr(chosen.settings, "data", ())
     facts["data"] = {name: data.fingerprint(name) for name in wanted}
+    parts = {name: part for name in wanted if (part := data.part_of(name))}
+    if parts:
+        facts["data_in_part"] = parts
     run = StudyRun(
         study=study.id,
         scale=chosen.scale,
@@ -269,9 +278,10 @@ def drawn(study: Study, run: StudyRun) -> StudyRun:
         return run
     from skiplab.figures import style
 
-    with tempfile.TemporaryDirectory(dir=run.folder) as aside:
-        style.save(study.figure(results_of(study, run)), Path(aside))
-        for picture in sorted(Path(aside).iterdir()):
+    figure = study.figure(results_of(study, run))
+    with writing_to(run.folder), aside_folder(run.folder) as aside:
+        style.save(figure, aside)
+        for picture in sorted(aside.iterdir()):
             move(picture, run.folder / picture.name)
     return run
 

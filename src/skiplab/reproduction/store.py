@@ -20,10 +20,21 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skiplab.checks import Refused
-from skiplab.files import Damaged, DamageFound, read_json, remove, set_aside, write_folder, write_json
+from skiplab.checks import Refused, printable
+from skiplab.files import (
+    Damaged,
+    DamageFound,
+    read_json,
+    remove,
+    remove_empty,
+    set_aside,
+    sweep,
+    write_folder,
+    write_json,
+)
 from skiplab.reproduction.study import SCALES
 from skiplab.reproduction.tables import read_table, write_table
+from skiplab.reproduction.validation import check_record, check_run, cleaned
 from skiplab.reproduction.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -33,6 +44,8 @@ if TYPE_CHECKING:
 
 PUBLISHED = Path(__file__).parent.parent / "published"
 PICTURES = ("figure.svg", "figure.png", "figure.webp")  # lines before pixels
+# What a run's folder loses when the study is run again; the rest is a user's. Earlier versions kept tables there.
+RUN_FILES = ("run.json", "table.parquet", "table.csv", *PICTURES)
 NOT_STORED = ("folder", "published", "picture")  # where a run lies, as opposed to what it says
 
 
@@ -80,15 +93,15 @@ class StudyRun:
         """The run that run.json holds, read from ``where``; raise Damaged where it holds none."""
         # A later version may have written more than we know.
         known = {each.name for each in fields(cls)} - set(NOT_STORED)
-        kept = {name: value for name, value in content.items() if name in known}
         try:
+            content = cleaned(content)
+            check_run(content)
+            kept = {name: value for name, value in content.items() if name in known}
             kept["verdicts"] = [Verdict.from_dict(each) for each in content["verdicts"]]
-            run = cls(**kept, **place)
-            assert isinstance(run.rank[-1], str)
-        except (TypeError, ValueError, KeyError, AttributeError, AssertionError) as error:
+            return cls(**kept, **place)
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             reason = str(error).rstrip(".") if isinstance(error, Refused) else type(error).__name__
-            raise Damaged(f"{where} is no record of a run ({reason})") from error
-        return run
+            raise Damaged(f"{where} is no record of a run ({printable(reason)})") from error
 
     def stale(self, versions: dict[str, int]) -> bool:
         """Whether a trial behind this run has a newer version by now."""
@@ -134,7 +147,13 @@ class Store:
 
     def record(self, key: str) -> dict[str, Any]:
         """Read a finished trial's provenance; raise Damaged where it is not as it was stored."""
-        return read_json(self.trial_folder(key) / "record.json")
+        place = self.trial_folder(key) / "record.json"
+        record: dict[str, Any] = cleaned(read_json(place))
+        try:
+            check_record(record)
+        except Refused as error:
+            raise Damaged(f"{place} is no record of a trial ({printable(str(error)).rstrip('.')})") from error
+        return record
 
     def commit(self, key: str, table: pd.DataFrame, record: dict[str, Any]) -> None:
         """Store a finished trial at once and drop its checkpoints."""
@@ -143,12 +162,27 @@ class Store:
             sha256 = write_table(table, folder / "table.parquet")
             write_json(folder / "record.json", record | {"table_sha256": sha256}, indent=1, sort_keys=True)
 
-        write_folder(self.trial_folder(key), write)
-        remove(self.checkpoints(key))
+        # Two runs may compute the same trial at the same time: whoever comes first has written it.
+        write_folder(self.trial_folder(key), write, replace=False)
+        self._drop_checkpoints(key)
+
+    def _drop_checkpoints(self, key: str) -> None:
+        """Remove what a trial needed to go on, but for what was found damaged."""
+        folder = self.checkpoints(key)
+        for path in folder.glob("*"):
+            if not path.name.startswith(".damaged-"):
+                remove(path)
+        remove_empty(folder)
 
     def checkpoints(self, key: str) -> Path:
         """Return the folder in which a trial in flight keeps what it needs to go on."""
         return self.root / "checkpoints" / key
+
+    def tidy(self) -> None:
+        """Remove what killed runs left half-written; what somebody is writing stays."""
+        for pattern in (".", "trials", "checkpoints/*", "studies/*/*"):
+            for folder in self.root.glob(pattern) if pattern != "." else [self.root]:
+                sweep(folder, ".aside-*", ".old-*")
 
     # Study runs -----------------------------------------------------------------------------------------
 
@@ -164,7 +198,7 @@ class Store:
             write_json(folder / "run.json", run.content(), indent=1, allow_nan=False)
             write_more(folder)
 
-        write_folder(target, write)
+        write_folder(target, write, ours=RUN_FILES)
         return self.read_run(target)
 
     def runs(self, study: str | None = None) -> list[StudyRun]:
@@ -176,12 +210,8 @@ class Store:
             try:
                 yield self.read_run(folder)
             except Damaged as problem:
-                study, scale = "/".join(folder.parts[-3:-1]), folder.name.partition("+")[0]
-                warnings.warn(
-                    f"{problem}; the run is passed over, and `skiplab run {study} --scale {scale}` mends it.",
-                    DamageFound,
-                    stacklevel=2,
-                )
+                sentence = f"{problem}; the run is passed over, and {mending(folder)} mends it."
+                warnings.warn(sentence, DamageFound, stacklevel=2)
 
     def run_folders(self, study: str | None = None) -> list[Path]:
         """The folders of all runs, of one study or of every one."""
@@ -193,6 +223,11 @@ class Store:
         """Read the run in a folder; raise Damaged where it is not as it was stored."""
         place = folder / "run.json"
         return StudyRun.of(read_json(place), place, folder=folder)
+
+
+def mending(folder: Path) -> str:
+    """The command that makes the run in a folder again."""
+    return f"`skiplab run {'/'.join(folder.parts[-3:-1])} --scale {folder.name.partition('+')[0]}`"
 
 
 def published() -> Published:

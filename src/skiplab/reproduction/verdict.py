@@ -25,6 +25,7 @@ from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED, Regi
 from skiplab.reproduction.power import runs_to_settle
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.validation import check_fields
 
 if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
@@ -115,6 +116,7 @@ class Verdict:
         known, required = _field_names()
         missing = [name for name in required if name not in fields]
         require(not missing, f"a stored verdict lacks {', '.join(missing)}.")
+        check_fields("a stored verdict", fields, known)
         one_of("Verdict", fields["verdict"], VERDICTS)
         named(fields["kind"])
         return cls(**{name: value for name, value in fields.items() if name in known})

@@ -100,7 +100,9 @@ def test_resnet18_as_a_user_measures_it(torchvision_models: Any) -> None:
 
 def test_a_torchvision_transformer_with_its_own_attention(torchvision_models: Any) -> None:
     kind = torchvision_models.vision_transformer.VisionTransformer
-    net = seeded(lambda: kind(image_size=16, patch_size=8, num_layers=2, num_heads=2, hidden_dim=8, mlp_dim=16))
+    net = seeded(
+        lambda: kind(image_size=16, patch_size=8, num_layers=2, num_heads=2, hidden_dim=8, mlp_dim=16)
+    )
     assert len(adds_up(net, images(16)).blocks) == 4
 
 
