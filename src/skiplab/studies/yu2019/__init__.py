@@ -1,7 +1,16 @@
 """Yu & Tomasi (2019), Identity Connections in Residual Nets Improve Noise Stability."""
 
 from skiplab.reproduction.study import Paper
-from skiplab.studies.yu2019 import figure_11, figure_13, table_1, table_2, transform
+from skiplab.studies.yu2019 import (
+    figure_3,
+    figure_10,
+    figure_11,
+    figure_12,
+    figure_13,
+    table_1,
+    table_2,
+    transform,
+)
 
 PAPER = Paper(
     id="yu2019",
@@ -15,6 +24,9 @@ STUDIES = (
     transform.STUDY,
     table_1.STUDY,
     table_2.STUDY,
+    figure_3.STUDY,
+    figure_10.STUDY,
     figure_11.STUDY,
+    figure_12.STUDY,
     figure_13.STUDY,
 )
