@@ -2,12 +2,14 @@
 
 from skiplab.reproduction.study import Paper
 from skiplab.studies.yu2019 import (
+    figure_2,
     figure_3,
     figure_10,
     figure_11,
     figure_12,
     figure_13,
     interlayer_cushion,
+    noise,
     table_1,
     table_2,
     transform,
@@ -25,7 +27,9 @@ STUDIES = (
     transform.STUDY,
     table_1.STUDY,
     table_2.STUDY,
+    figure_2.STUDY,
     figure_3.STUDY,
+    noise.STUDY,
     interlayer_cushion.STUDY,
     figure_10.STUDY,
     figure_11.STUDY,

@@ -15,7 +15,8 @@ Quantities, by layer where it is not 0 (layers count as the paper does: the stem
 - ``interlayer``, by block: the mean over images of the interlayer cushion, per image and in evaluation mode; of the
   middle block also in training mode, ``interlayer_alone`` of images in batches of one, ``interlayer_joint`` of one
   batch with all its images as one vector;
-- ``diagonal_test_error``: the test error with all weights of the blocks' kernels zeroed but the diagonal ones.
+- ``diagonal_test_error``: the test error with all weights of the blocks' kernels zeroed but those that T′ networks
+  have.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def callbacks(settings: Networks, samples: TensorSet, device: str) -> list[Callb
         return answers(ensemble.mapped(diagonal_only), images, "diagonal_test", mixed=common.mixed)
 
     kinds: dict[str, tuple[Iterable[int], Callable[[Ensemble], Iterable[Found]]]] = {
-        "test": (range(0, common.epochs + 1, wanted.test_every), tested),
+        "test": (range(0, common.epochs + 1, wanted.test_every) if wanted.test_every else (), tested),
         "clean": (wanted.clean, partial(answers, samples=samples, name="clean", mixed=common.mixed)),
         "weights": (wanted.weights, partial(weights, settings=settings, samples=samples)),
         "cushions": (
@@ -125,14 +126,11 @@ def answers(ensemble: Ensemble, samples: TensorSet, name: str, *, mixed: bool) -
 
 
 def diagonal_only(net: nn.Module) -> nn.Module:
-    """A copy whose blocks' kernels keep the weights of channel c in channel c alone."""
+    """A copy whose blocks' kernels read channel c in channel c alone and, where they widen, in its second copy."""
     changed = copy.deepcopy(net)
     for name, layer in weight_layers(changed).items():
         if name.startswith("blocks."):
-            weight = layer.weight.data
-            kept = torch.zeros_like(weight)
-            for row in range(weight.shape[2]):
-                for column in range(weight.shape[3]):
-                    kept[:, :, row, column].diagonal().copy_(weight[:, :, row, column].diagonal())
-            weight.copy_(kept)
+            filters, channels = layer.weight.shape[:2]
+            kept = torch.eye(channels).repeat(-(-filters // channels), 1)[:filters]
+            layer.weight.data.mul_(kept.to(layer.weight)[..., None, None])
     return changed
