@@ -42,7 +42,7 @@ def made_up(
             for seed in range(runs):
                 own = (speed if model == RESIDUAL else 1.0) * (1 + 0.02 * wiggle(seed))
                 at = np.arange(length + 1)
-                risk = np.maximum(2.3 * np.exp(-own * at / length * 7.7), floor)
+                risk = np.maximum(2.3 * np.exp(-own * at / length * 10), floor)
                 if model == PLAIN and seed < slow:
                     risk = np.maximum(risk, 0.3)
                 error = 0.12 + 0.02 * np.log10(risk) - (gap if model == RESIDUAL else 0.0)

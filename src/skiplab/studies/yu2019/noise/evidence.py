@@ -133,8 +133,11 @@ def learnt(results: Results, share: float) -> np.ndarray:
     return 1 - dosed(results, share, "error") >= CHANCE / classes
 
 
-def by_dose(quantity: str, sign: float, *, log: bool = False, layer: int = 0) -> Found:
-    """Evidence that a quantity (times −1, or its ln) rises with the dose; without doses that never learn below."""
+def by_dose(
+    quantity: str, sign: float, *, log: bool = False, layer: int = 0, learners: bool = False
+) -> Found:
+    """Evidence that a quantity (times −1, or its ln) rises with the dose: over all doses, or with ``learners`` over
+    those at which all networks learn; the other as a further row."""
 
     def found(results: Results) -> Iterator[Evidence]:
         import numpy as np
@@ -150,10 +153,12 @@ def by_dose(quantity: str, sign: float, *, log: bool = False, layer: int = 0) ->
         count = len(learnt(results, settings.doses[0]))
         named = ", ".join(f"{number} of {count} at {share:g}" for share, number in dead.items() if number)
         every = [sample(share) for share in settings.doses]
-        yield Evidence("all doses", every, detail=f"never learnt: {named or 'none'}", paired=True)
-        alive = [sample(share) for share in settings.doses if not dead[share]]
-        if len(alive) > 1 and len(alive) < len(every):
-            yield Evidence("doses at which all learn", alive, headline=False, paired=True)
+        alive = [each for share, each in zip(settings.doses, every, strict=True) if not dead[share]]
+        detail = f"never learnt: {named or 'none'}"
+        yield Evidence("all doses", every, headline=not learners, detail=detail, paired=True)
+        if learners or 1 < len(alive) < len(every):
+            enough: list[Any] = [*alive] if len(alive) > 1 else [[], []]
+            yield Evidence("doses at which all learn", enough, headline=learners, detail=detail, paired=True)
 
     return found
 

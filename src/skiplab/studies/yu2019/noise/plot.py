@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import mean_interval
@@ -34,13 +34,12 @@ def draw(results: Results) -> Figure:
     depth = results.settings.dose_depth
     own = {
         "cushion, tenth layer": ("cushion_kept", min(TENTH, depth), False),
-        r"change $\|\Delta y\|/\|y\|$, deviation .01": ("noise_absolute_0.01", -1, True),
+        r"$\|\Delta y\|/\|y\|$, deviation .01": ("noise_absolute_0.01", -1, True),
         "test error": ("test_error", 0, False),
     }
     for ax, (words, (quantity, layer, is_log)) in zip(axes[1], own.items(), strict=True):
         _by_dose(ax, results, quantity, layer, is_log)
         ax.set(xlabel="dose of identity at the start", ylabel=words)
-    axes[1, 0].set_title("plain networks with a dose of identity")
     axes[1, 2].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     for ax, letter in zip(axes.flat, "abcdef", strict=True):
         panel_letter(ax, letter)
@@ -90,7 +89,9 @@ def _by_size(ax: Axes, results: Results) -> None:
     for first, words in ((0, "deviation"), (3, "of ‖A‖, no 1"), (6, "of ‖A‖, with 1")):
         ax.annotate(words, (0.98, first - 0.35), xycoords=("axes fraction", "data"), ha="right", fontsize=6.5)
     ax.invert_yaxis()
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=4))
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set(xlabel="change, plain / residual", ylabel="size of the noise", title="means over layers")
 
 

@@ -62,7 +62,7 @@ STUDY = Study(
     settings=scales(
         Settings,
         quick=QUICK
-        | {"depths": (14,), "doses": (0.25, 0.5, 1.0), "dose_depth": 8, "dose_epochs": 4, "dose_drops": (3,)},
+        | {"depths": (14,), "doses": (0.5, 0.75, 1.0), "dose_depth": 8, "dose_epochs": 4, "dose_drops": (3,)},
         smoke=SMOKE
         | {"depths": (5,), "doses": (0.5, 1.0), "dose_depth": 5, "dose_epochs": 1, "dose_drops": ()},
     ),
@@ -95,7 +95,7 @@ STUDY = Study(
         Claim(
             "dose-raises-cushion",
             "The more of the identity a plain network starts with, the larger the cushion of its tenth layer.",
-            evidence.by_dose("cushion_kept", 1.0, log=True, layer=TENTH),
+            evidence.by_dose("cushion_kept", 1.0, log=True, layer=TENTH, learners=True),
             kind=Ordered(),
             unit="P(larger dose, larger cushion)",
             source="ours",
@@ -103,7 +103,7 @@ STUDY = Study(
         Claim(
             "dose-lowers-noise",
             "The more of the identity a plain network starts with, the less noise changes its outputs.",
-            evidence.by_dose("noise_absolute_0.01", -1.0, layer=-1),
+            evidence.by_dose("noise_absolute_0.01", -1.0, layer=-1, learners=True),
             kind=Ordered(),
             unit="P(larger dose, smaller change)",
             source="ours",
