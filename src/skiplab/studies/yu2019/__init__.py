@@ -2,9 +2,15 @@
 
 from skiplab.reproduction.study import Paper
 from skiplab.studies.yu2019 import (
+    figure_2,
+    figure_3,
     figure_9,
+    figure_10,
     figure_11,
+    figure_12,
     figure_13,
+    interlayer_cushion,
+    noise,
     table_1,
     table_2,
     table_3,
@@ -34,7 +40,13 @@ STUDIES = (
     table_3.STUDY,
     table_4.STUDY,
     table_5.STUDY,
+    figure_2.STUDY,
+    figure_3.STUDY,
+    noise.STUDY,
+    interlayer_cushion.STUDY,
     figure_9.STUDY,
+    figure_10.STUDY,
     figure_11.STUDY,
+    figure_12.STUDY,
     figure_13.STUDY,
 )

@@ -1,0 +1,176 @@
+"""Shares σ of dominant gradient flows by layer, after the first and after the last iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction.results import matching
+from skiplab.studies.yu2019.full_networks import PREFIX, train_full
+from skiplab.studies.yu2019.networks import train
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, train_pairs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SIMPLIFIED, FULL = "simplified", "full"
+FIRST, LAST = "first iteration", "last iteration"
+MODELS = (PLAIN, RESIDUAL)
+# σ of residual over that of plain networks, averaged over training: by layer, simplified and full (section D.4.2).
+PRINTED = {SIMPLIFIED: {1: 1.24, 18: 4.06}, FULL: {1: 0.99, 17: 3.07}}
+LENGTHS = {SIMPLIFIED: 200, FULL: 180}
+DEPTH = 20
+OTHERS = {"median over positions": "flow_median", "share of positions": "flow_positions"}
+MODES = {"running statistics": "flow_eval", "training mode": "flow_train"}
+
+
+# Numbers -------------------------------------------------------------------------------------------------------
+
+
+def shares(results: Results, kind: str, model: str, quantity: str = "flow") -> dict[int, np.ndarray]:
+    """σ by epoch (0: after the first iteration), each (networks, layers)."""
+    stage = train_full if kind == FULL else train_pairs
+    name = PREFIX + model if kind == FULL else model
+    where: dict[str, Any] = {"model": name, "quantity": quantity}
+    if kind == SIMPLIFIED:
+        where["depth"] = results.settings.first_depth
+    rows = matching(results.rows(train, stage=stage.__name__), **where)
+    by_epoch = {int(epoch): matching(rows, epoch=epoch) for epoch in sorted(rows["epoch"].unique())}
+    return {
+        epoch: own.pivot_table(index="seed", columns="layer", values="value", dropna=False).to_numpy()
+        for epoch, own in by_epoch.items()
+    }
+
+
+def first_and_last(results: Results, kind: str, model: str, quantity: str = "flow") -> dict[str, np.ndarray]:
+    """σ (networks, layers) after the first and the last iteration that was measured."""
+    found = shares(results, kind, model, quantity)
+    return {FIRST: found[min(found)], LAST: found[max(found)]}
+
+
+def layers(results: Results, kind: str) -> np.ndarray:
+    """ℓ of the measured activities: convolutions up to there, of which a full network's block has two."""
+    import numpy as np
+
+    if kind == FULL:
+        return 2 * np.arange(results.settings.full_blocks) + 1
+    return np.arange(1, results.settings.first_depth - 1)
+
+
+def rise(results: Results, kind: str, model: str, quantity: str = "flow") -> dict[str, np.ndarray]:
+    """By how much the line through σ against ℓ rises from the first layer to the last, one number per network."""
+    import numpy as np
+
+    at = layers(results, kind).astype(float)
+    found = first_and_last(results, kind, model, quantity)
+    return {when: np.polyfit(at, each.T, 1)[0] * (at[-1] - at[0]) for when, each in found.items()}
+
+
+def over_training(results: Results, kind: str, model: str) -> np.ndarray:
+    """σ averaged over the epochs of training, (networks, layers): the area below it between measured epochs."""
+    import numpy as np
+
+    found = shares(results, kind, model)
+    epochs = sorted(found)
+    area = np.trapezoid(np.stack([found[epoch] for epoch in epochs]), np.array(epochs, dtype=float), axis=0)
+    return np.asarray(area / (epochs[-1] - epochs[0]))
+
+
+# Claims --------------------------------------------------------------------------------------------------------
+
+
+def above_plain(results: Results) -> Iterator[Evidence]:
+    """σ of residual and of plain networks in every layer; means over layers, by other shares, as further rows."""
+    for when in (FIRST, LAST):
+        plain, residual = (first_and_last(results, SIMPLIFIED, model)[when] for model in MODELS)
+        for place, layer in enumerate(layers(results, SIMPLIFIED)):
+            pair = [residual[:, place], plain[:, place]]
+            yield Evidence(f"layer {layer}, {when}", pair, paired=True)
+        for words, quantity in OTHERS.items():
+            means = [first_and_last(results, SIMPLIFIED, model, quantity)[when].mean(1) for model in MODELS]
+            yield Evidence(f"all layers, {words}, {when}", means[::-1], headline=False, paired=True)
+
+
+def printed_ratios(results: Results) -> Iterator[Evidence]:
+    """σ of residual over σ of plain networks, both averaged over training, where the paper prints the ratio."""
+    for kind, by_layer in PRINTED.items():
+        at = layers(results, kind).tolist()
+        plain, residual = (over_training(results, kind, model) for model in MODELS)
+        ratios = residual / plain
+        comparable = _as_long(results, kind)
+        for layer, printed in by_layer.items():
+            found: Any = ratios[:, at.index(layer)] if comparable else []
+            ends = f"ratios {ratios[:, 0].mean():.2f} in the first and {ratios[:, -1].mean():.2f} in the last layer"
+            detail = "" if comparable else f"not trained here as the paper's; {ends}"
+            yield Evidence(f"{kind}, layer {layer}", [found], paper_value=printed, detail=detail)
+
+
+def _as_long(results: Results, kind: str) -> bool:
+    """Whether networks have the paper's depth and were trained as long, on all images."""
+    settings = results.settings
+    own = {
+        SIMPLIFIED: (settings.first_depth, settings.epochs),
+        FULL: (settings.full_depth, settings.full_epochs),
+    }
+    return own[kind] == (DEPTH, LENGTHS[kind]) and settings.images is None and settings.side is None
+
+
+def rises(results: Results) -> Iterator[Evidence]:
+    """How far σ rises with the layer in residual networks; full ones and shares of positions as further rows."""
+    for when in (FIRST, LAST):
+        yield Evidence(when, [rise(results, SIMPLIFIED, RESIDUAL)[when]])
+    for when in (FIRST, LAST):
+        for words, quantity in OTHERS.items():
+            found = rise(results, SIMPLIFIED, RESIDUAL, quantity)[when]
+            yield Evidence(f"{when}, {words}", [found], headline=False)
+        yield Evidence(f"{when}, full", [rise(results, FULL, RESIDUAL)[when]], headline=False)
+
+
+def steeper_first(results: Results) -> Iterator[Evidence]:
+    """How far σ rises in residual networks after the first and after the last iteration."""
+    for kind in (SIMPLIFIED, FULL):
+        found = rise(results, kind, RESIDUAL)
+        yield Evidence(
+            f"{kind} networks", [found[FIRST], found[LAST]], headline=kind == SIMPLIFIED, paired=True
+        )
+
+
+def plain_falls(results: Results) -> Iterator[Evidence]:
+    """How far σ falls with the layer in plain networks."""
+    for kind in (SIMPLIFIED, FULL):
+        for when, each in rise(results, kind, PLAIN).items():
+            yield Evidence(f"{kind}, {when}", [-each], headline=kind == SIMPLIFIED)
+
+
+def falls_with_training(results: Results) -> Iterator[Evidence]:
+    """σ, a mean over layers, after the first and after the last iteration."""
+    for kind in (SIMPLIFIED, FULL):
+        for model in MODELS:
+            found = first_and_last(results, kind, model)
+            pair = [found[when].mean(1) for when in (FIRST, LAST)]
+            yield Evidence(f"{kind} {model} networks", pair, headline=kind == SIMPLIFIED, paired=True)
+
+
+def _full(results: Results, when: str, quantity: str = "flow") -> list[np.ndarray]:
+    """σ of full residual and plain networks, means over layers."""
+    plain, residual = (first_and_last(results, FULL, model, quantity)[when].mean(1) for model in MODELS)
+    return [residual, plain]
+
+
+def full_at_first(results: Results) -> Iterator[Evidence]:
+    """Full networks after the first iteration; other treatments of batch normalisation as further rows."""
+    yield Evidence("all layers", _full(results, FIRST), paired=True)
+    for words, quantity in MODES.items():
+        yield Evidence(f"all layers, {words}", _full(results, FIRST, quantity), headline=False, paired=True)
+    plain, residual = (first_and_last(results, FULL, model)[FIRST] for model in MODELS)
+    for place, layer in enumerate(layers(results, FULL)):
+        pair = [residual[:, place], plain[:, place]]
+        yield Evidence(f"layer {layer}", pair, headline=False, paired=True)
+
+
+def full_at_end(results: Results) -> Iterator[Evidence]:
+    """Full networks at the end of training."""
+    yield Evidence("all layers", _full(results, LAST), paired=True)
+    for words, quantity in MODES.items():
+        yield Evidence(f"all layers, {words}", _full(results, LAST, quantity), headline=False, paired=True)

@@ -1,0 +1,102 @@
+"""Figure 12's settings, claims and declaration; its simplified networks are table 1's of 20 layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skiplab.reproduction import Claim, Equivalent, Greater, Results, Study, Value, scales
+from skiplab.studies.yu2019.figure_12 import evidence
+from skiplab.studies.yu2019.full_networks import QUICK_FULL, SMOKE_FULL, FullSettings, train_full
+from skiplab.studies.yu2019.pairs import QUICK, SMOKE, PairSettings, train_pairs
+
+WORTH = Greater(worth=0.02)  # of the channels
+QUARTER = Value(tolerance=0.25)  # of a printed ratio
+
+
+@dataclass(frozen=True)
+class Settings(PairSettings, FullSettings):
+    """Pairs of simplified networks of one depth, and of full ones."""
+
+    depths: tuple[int, ...] = (20,)
+
+
+def figure(results: Results) -> Any:
+    """σ against the layer, simplified and full; the share of positions; σ over training."""
+    from skiplab.studies.yu2019.figure_12.plot import draw
+
+    return draw(results)
+
+
+STUDY = Study(
+    id="yu2019/figure-12",
+    words=__file__,
+    settings=scales(
+        Settings,
+        quick=QUICK | QUICK_FULL | {"depths": (14,)},
+        smoke=SMOKE | SMOKE_FULL | {"depths": (5,)},
+    ),
+    stages=(train_pairs, train_full),
+    figure=figure,
+    unit="share of channels",
+    kind=WORTH,
+    claims=(
+        Claim(
+            "residual-above-plain",
+            "Simplified residual networks have more dominant gradient flows than plain ones, in every layer, after "
+            "the first iteration and after the last.",
+            evidence.above_plain,
+        ),
+        Claim(
+            "printed-ratios",
+            "Over the whole training residual networks have the printed multiples of plain networks' dominant flows.",
+            evidence.printed_ratios,
+            kind=QUARTER,
+            unit="σ of residual / σ of plain",
+            source="supplement D.4.2",
+        ),
+        Claim(
+            "rises-in-residual",
+            "In residual networks σ rises with the layer.",
+            evidence.rises,
+            unit="rise of σ over all layers",
+            source="supplement D.4.2",
+        ),
+        Claim(
+            "steeper-at-first",
+            "In residual networks σ rises more steeply with the layer at the start of training than at its end.",
+            evidence.steeper_first,
+            unit="rise of σ over all layers",
+            source="supplement D.4.2",
+        ),
+        Claim(
+            "plain-does-not-rise",
+            "In plain networks σ is flat in the layer, if not falling.",
+            evidence.plain_falls,
+            kind=Greater(margin=0.02),
+            unit="fall of σ over all layers",
+            source="supplement D.4.2",
+        ),
+        Claim(
+            "falls-with-training",
+            "In both kinds of network σ falls with training.",
+            evidence.falls_with_training,
+            source="supplement D.4.2",
+        ),
+        Claim(
+            "full-above-plain-at-first",
+            "After the first iteration full residual networks, too, have more dominant flows than plain ones.",
+            evidence.full_at_first,
+            source="supplement D.4.2",
+        ),
+        Claim(
+            "full-alike-at-the-end",
+            "At the end of training dominant flows are as weak in full residual networks as in plain ones.",
+            evidence.full_at_end,
+            kind=Equivalent(margin=0.05),
+            source="supplement D.4.2",
+        ),
+    ),
+    cost={"smoke": 2.0, "quick": 60.0, "paper": 2300.0},
+    paper_device="one H200",
+)

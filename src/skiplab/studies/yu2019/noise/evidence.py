@@ -1,0 +1,174 @@
+"""What noise in one layer's weights changes, of pairs and of networks that start with a dose of identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction.results import matching, sample_of
+from skiplab.studies.yu2019.equal_risk import WINDOW, curves, error_at, smoothed
+from skiplab.studies.yu2019.measured import NOISE, TENTH
+from skiplab.studies.yu2019.networks import train
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, both, train_pairs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DOSES = "train_doses"  # the study's second stage
+CHANCE = 1.5  # times chance: networks with less accuracy never learnt
+
+
+# Pairs ---------------------------------------------------------------------------------------------------------
+
+
+def means_over_layers(
+    results: Results, noise: str, what: str = "noise", epoch: int | None = None
+) -> list[np.ndarray]:
+    """ln of the change, or the accuracy lost, of plain and residual networks: means over all layers with weights.
+
+    Only residual networks have a norm with the 1 (``relative_kept``); that of plain ones is their norm.
+    """
+    import numpy as np
+
+    depth = results.settings.first_depth
+    names = [noise.replace("_kept", ""), noise]
+    found = [
+        [
+            both(results, depth, f"{what}_{name}", layer=layer, epoch=epoch)[place]
+            for layer in range(1, depth + 1)
+        ]
+        for place, name in enumerate(names)
+    ]
+    return [np.mean(each, axis=0) for each in found]
+
+
+def smaller_effect(kind: str, *further: str) -> Found:
+    """Evidence that noise of one kind, at all sizes, changes plain networks more; further kinds as further rows."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for each, headline in ((kind, True), *((other, False) for other in further)):
+            for size in NOISE[each.partition("_")[0]]:
+                pair = means_over_layers(results, f"{each}_{size:g}")
+                words = WORDS[each].format(size=f"{size:g}")
+                yield Evidence(words, pair, headline=headline, paired=True)
+        if min(results.settings.noise_at) == 0:
+            size = NOISE[kind][1]
+            pair = means_over_layers(results, f"{kind}_{size:g}", epoch=0)
+            words = WORDS[kind].format(size=f"{size:g}")
+            yield Evidence(f"{words}, before training", pair, headline=False, paired=True)
+
+    return found
+
+
+WORDS = {
+    "absolute": "deviation {size} of every weight",
+    "relative": "{size} of ‖A‖, without the 1",
+    "relative_kept": "{size} of ‖A‖, with the 1",
+}
+
+
+def accuracy_lost(results: Results) -> Iterator[Evidence]:
+    """The accuracy that plain and residual networks lose under noise."""
+    for kind in ("absolute", "relative"):
+        for place, size in enumerate(NOISE[kind]):
+            pair = means_over_layers(results, f"{kind}_{size:g}", "lost")
+            # At the largest size there is most to lose.
+            headline = place == len(NOISE[kind]) - 1
+            yield Evidence(WORDS[kind].format(size=f"{size:g}"), pair, headline=headline, paired=True)
+
+
+def cushion_and_error(results: Results) -> Iterator[Evidence]:
+    """Products of ln cushion and minus the error at equal risk, standardised within kinds: minus a correlation."""
+    import numpy as np
+
+    depth = results.settings.first_depth
+    rows = matching(results.rows(train, stage=train_pairs.__name__), depth=depth)
+    own = {model: matching(rows, model=model) for model in (PLAIN, RESIDUAL)}
+    risk = {model: curves(each, "loss") for model, each in own.items()}
+    # The lowest that all have reached.
+    level = max(float(np.nanmin(smoothed(each), axis=1).max()) for each in risk.values())
+    cushions = dict(
+        zip((PLAIN, RESIDUAL), both(results, depth, "cushion_kept", layer=min(TENTH, depth)), strict=True)
+    )
+    products = []
+    for model, each in own.items():
+        errors = error_at(risk[model], curves(each, "test_error"), level)
+        products.append(-_standardised(np.log(cushions[model])) * _standardised(errors))
+    detail = f"test errors at a training risk of {level:.3g}, means over {WINDOW} epochs"
+    yield Evidence("both kinds", [np.concatenate(products)], detail=detail)
+    for model, each in zip(own, products, strict=True):
+        yield Evidence(f"{model} networks", [each], headline=False)
+
+
+def _standardised(values: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    spread = values.std()
+    return np.asarray((values - values.mean()) / spread if spread > 0 else np.zeros_like(values))
+
+
+# Doses of identity ---------------------------------------------------------------------------------------------
+
+
+def dosed(
+    results: Results, share: float, quantity: str, *, shuffled: bool = False, layer: int = 0
+) -> np.ndarray:
+    """One number per network of a dose after training; the mean over all layers for layer −1."""
+    import numpy as np
+
+    settings = results.settings
+    rows = results.rows(
+        train, stage=DOSES, share=share, shuffled=shuffled, quantity=quantity, epoch=settings.dose_epochs
+    )
+    if layer >= 0:
+        return sample_of(matching(rows, layer=layer))
+    wide = rows.pivot_table(index="seed", columns="layer", values="value", dropna=False)
+    return np.asarray(wide.to_numpy(dtype=float).mean(1))
+
+
+def learnt(results: Results, share: float) -> np.ndarray:
+    """Which networks of a dose learnt: training accuracy above 1.5 × chance."""
+    classes = 10
+    return 1 - dosed(results, share, "error") >= CHANCE / classes
+
+
+def by_dose(
+    quantity: str, sign: float, *, log: bool = False, layer: int = 0, learners: bool = False
+) -> Found:
+    """Evidence that a quantity (times −1, or its ln) rises with the dose: over all doses, or with ``learners`` over
+    those at which all networks learn; the other as a further row."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        import numpy as np
+
+        settings = results.settings
+        at = min(TENTH, settings.dose_depth) if layer == TENTH else layer
+
+        def sample(share: float) -> np.ndarray:
+            values = dosed(results, share, quantity, layer=at)
+            return sign * (np.log(values) if log else values)
+
+        dead = {share: int((~learnt(results, share)).sum()) for share in settings.doses}
+        count = len(learnt(results, settings.doses[0]))
+        named = ", ".join(f"{number} of {count} at {share:g}" for share, number in dead.items() if number)
+        every = [sample(share) for share in settings.doses]
+        alive = [each for share, each in zip(settings.doses, every, strict=True) if not dead[share]]
+        detail = f"never learnt: {named or 'none'}"
+        yield Evidence("all doses", every, headline=not learners, detail=detail, paired=True)
+        if learners or 1 < len(alive) < len(every):
+            enough: list[Any] = [*alive] if len(alive) > 1 else [[], []]
+            yield Evidence("doses at which all learn", enough, headline=learners, detail=detail, paired=True)
+
+    return found
+
+
+def shuffled_pair(quantity: str, layer: int = 0) -> Found:
+    """Evidence on networks with the whole identity, and with as many ones at shuffled places."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        share: Any = max(results.settings.doses)
+        pair = [dosed(results, share, quantity, shuffled=shuffled, layer=layer) for shuffled in (False, True)]
+        yield Evidence(f"{share:g} at the ID entries or elsewhere", pair, paired=True)
+
+    return found
