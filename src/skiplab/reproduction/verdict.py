@@ -113,8 +113,8 @@ class Verdict:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Verdict:
         """Rebuild a verdict from ``to_dict``; fields of a later skiplab are ignored, new kinds of claim refused."""
-        known, required = _field_names()
-        missing = [name for name in required if name not in fields]
+        known = _fields()
+        missing = [name for name, field in known.items() if name not in fields and _is_required(field)]
         require(not missing, f"a stored verdict lacks {', '.join(missing)}.")
         check_fields("a stored verdict", fields, known)
         one_of("Verdict", fields["verdict"], VERDICTS)
@@ -123,11 +123,13 @@ class Verdict:
 
 
 @functools.cache  # the scoreboard reads thousands of rows
-def _field_names() -> tuple[frozenset[str], list[str]]:
-    """The fields of a verdict, and those that have no default."""
-    known = dataclasses.fields(Verdict)
-    required = [field.name for field in known if field.default is dataclasses.MISSING]
-    return frozenset(field.name for field in known), required
+def _fields() -> dict[str, dataclasses.Field[Any]]:
+    """The fields of a verdict by name."""
+    return {field.name: field for field in dataclasses.fields(Verdict)}
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING
 
 
 def _finite(value: float | None) -> float | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skiplab.measurements.result import LEVEL, Estimate
+from skiplab.measurements.estimate import LEVEL, Estimate
 
 
 @dataclass(frozen=True)
