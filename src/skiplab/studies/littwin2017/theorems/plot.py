@@ -48,7 +48,7 @@ def _steps(ax: Axes, results: Results) -> None:
     ax.set(
         xscale="log", yscale="log", xlabel=r"step $\|\mu g\| / \|w\|$", ylabel="found − predicted (relative)"
     )
-    ax.set_ylim(1e-8, 1e4)
+    ax.set_ylim(1e-8, 1e7)
     ax.legend(loc="upper left", fontsize=6.5)
 
 
