@@ -16,7 +16,9 @@ from skiplab.measurements import activation_patterns as patterns
 from skiplab.measurements import dominant_gradient_flow as flow
 from skiplab.measurements import gradient_norms as norms
 from skiplab.measurements import gradient_shattering as shattering
+from skiplab.measurements import hessian_extremes as extremes
 from skiplab.measurements import hessian_spectrum as spectrum
+from skiplab.measurements import hessian_trace as trace
 from skiplab.measurements import noise_stability as noise
 from skiplab.measurements import path_depth as paths
 from skiplab.measurements import singularities as singular
@@ -37,8 +39,10 @@ activation_patterns = watched(patterns.activation_patterns)
 dominant_gradient_flow = watched(flow.dominant_gradient_flow)
 gradient_norms = watched(norms.gradient_norms)
 gradient_shattering = watched(shattering.gradient_shattering)
+hessian_extremes = watched(extremes.hessian_extremes)
 hessian_product = watched(product.hessian_product)
 hessian_spectrum = watched(spectrum.hessian_spectrum)
+hessian_trace = watched(trace.hessian_trace)
 interlayer_cushions = watched(noise.interlayer_cushions)
 layer_cushions = watched(noise.layer_cushions)
 path_depth = watched(paths.path_depth)

@@ -23,7 +23,9 @@ from skiplab.measurements.activation_patterns import activation_patterns
 from skiplab.measurements.dominant_gradient_flow import dominant_gradient_flow
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
+from skiplab.measurements.hessian_extremes import hessian_extremes
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
+from skiplab.measurements.hessian_trace import hessian_trace
 from skiplab.measurements.noise_stability import interlayer_cushions, layer_cushions, weight_noise
 from skiplab.measurements.path_depth import path_depth
 from skiplab.measurements.singularities import singularities
@@ -99,10 +101,13 @@ MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
         {"parameters": ["head.wieght"]},
         r"parameter 'head.wieght' does not exist.*head\.weight",
     ),
-    (
-        hessian_spectrum,
-        {"parameters": ["head.wieght"]},
-        r"parameter 'head.wieght' does not exist.*head\.weight",
+    *(
+        (
+            measure,
+            {"parameters": ["head.wieght"]},
+            r"parameter 'head.wieght' does not exist.*head\.weight",
+        )
+        for measure in (hessian_extremes, hessian_spectrum, hessian_trace)
     ),
     (
         singularities,

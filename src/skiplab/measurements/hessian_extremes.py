@@ -1,0 +1,137 @@
+"""The largest and smallest eigenvalues of the loss Hessian: cheap questions beside its whole spectrum.
+
+A Ritz value θ of block Lanczos with residual r has an eigenvalue within r (Saad, 2011, section 6.3): [θ − r, θ + r]
+is proved, not estimated. Steps go on until r is a small part of the largest |θ|, or the budget ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from skiplab import linear_algebra as la
+from skiplab.checks import one_of, require, whole_numbers
+from skiplab.curvature.products import HessianProduct
+from skiplab.ensembles import Ensemble
+from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.result import Result
+from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch
+from skiplab.subjects.subject import Criterion, LossFunction
+
+ENDS = ("both", "largest", "smallest", "magnitude")
+
+
+@dataclass(frozen=True, repr=False)
+class HessianExtremes(Result):
+    """Eigenvalues (networks, eigenvalues) with proved intervals; ``converged`` (networks,) says whether all did.
+
+    Largest come first, in descending order, then the smallest, ascending. What has not converged is unresolved.
+    """
+
+    title = "eigenvalues of the loss Hessian"
+    reference = "Block Lanczos; an eigenvalue lies in every interval (Saad, 2011, section 6.3)"
+    place = "eigenvalue"
+
+    which: str
+    values: Tensor
+    residuals: Tensor
+    converged: Tensor
+    steps: int
+    dimension: int
+    samples: int
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Which eigenvalue it is: the largest, the second largest, …"""
+        count = self.values.shape[1]
+        if self.which != "both":
+            return tuple(_ordinal(number, self.which) for number in range(1, count + 1))
+        half = range(1, count // 2 + 1)
+        return (*(_ordinal(each, "largest") for each in half), *(_ordinal(each, "smallest") for each in half))
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The eigenvalues; proved, so at level 1."""
+        unresolved = ~self.converged[:, None].expand_as(self.values)
+        ends = self.values - self.residuals, self.values + self.residuals
+        return {"λ": Estimate(self.values, *ends, level=1.0, unresolved=unresolved)}
+
+    @property
+    def based_on(self) -> str:
+        """What was measured on."""
+        return f"{self.dimension:,} parameters, {self.samples:,} samples, {self.steps} steps"
+
+
+def hessian_extremes(
+    target: nn.Module | Ensemble | Subject,
+    batches: Batch | Iterable[Batch],
+    *,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    k: int = 1,
+    which: str = "both",
+    kind: str = "hessian",
+    parameters: Sequence[str] | None = None,
+    train_mode: bool = False,
+    tolerance: float = 1e-3,
+    max_steps: int = 100,
+    seed: int = 0,
+) -> HessianExtremes:
+    """Find the k largest eigenvalues of the loss Hessian, the k smallest, both, or the k of largest magnitude.
+
+    ``tolerance`` is the interval's half-width at which steps end, as a part of the largest magnitude. Memory is two
+    float64 vectors of all parameters per step.
+
+    >>> found = hessian_extremes(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), k=2, which="largest")
+    >>> found.places, bool(found.converged)
+    (('largest', '2nd largest'), True)
+    """
+    one_of("which", which, ENDS)
+    whole_numbers(k=k, max_steps=max_steps)
+    product = HessianProduct(
+        target,
+        batches,
+        criterion=criterion,
+        loss_fn=loss_fn,
+        kind=kind,
+        parameters=parameters,
+        train_mode=train_mode,
+    )
+    require(
+        k <= product.dimension, f"k is {k}, but there are {product.dimension} eigenvalues; ask for fewer."
+    )
+    found = la.extreme_eigenvalues(
+        product,
+        product.dimension,
+        k,
+        torch_generator(seed, "hessian extremes"),
+        which=which,
+        tolerance=tolerance,
+        max_steps=max_steps,
+        lead=(product.size,),
+        dtype=product.dtype,
+        device=product.device,
+    )
+    return HessianExtremes(
+        which,
+        found.values,
+        found.residuals,
+        found.converged,
+        found.steps,
+        product.dimension,
+        product.samples,
+    )
+
+
+def _ordinal(number: int, end: str) -> str:
+    """The name of an eigenvalue: largest, 2nd largest, 3rd smallest."""
+    name = "largest in magnitude" if end == "magnitude" else end
+    if number == 1:
+        return name
+    tens = 10 < number % 100 < 14
+    suffix = "th" if tens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix} {name}"

@@ -1,0 +1,100 @@
+"""The trace of the loss Hessian, the sum of its eigenvalues, from few products (XTrace)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from skiplab import linear_algebra as la
+from skiplab.checks import whole_numbers
+from skiplab.curvature.products import HessianProduct
+from skiplab.ensembles import Ensemble
+from skiplab.measurements.estimate import LEVEL, Estimate
+from skiplab.measurements.result import Result
+from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch
+from skiplab.subjects.subject import Criterion, LossFunction
+
+
+@dataclass(frozen=True, repr=False)
+class HessianTrace(Result):
+    """Traces (networks,) with standard errors; 0 where as many products as parameters made them exact."""
+
+    title = "trace of the loss Hessian"
+    reference = "XTrace (Epperly, Tropp and Webber, 2024)"
+    place = "part"
+
+    value: Tensor
+    stderr: Tensor
+    products: int
+    dimension: int
+    samples: int
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """One number per network."""
+        return ("",)
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The sum of the eigenvalues, and their mean."""
+        from scipy import stats
+
+        half = float(stats.t.ppf(0.5 + LEVEL / 2, max(self.products // 2 - 1, 1))) * self.stderr
+        value, half = self.value[:, None], half[:, None]
+        total = Estimate(value, value - half, value + half)
+        size = self.dimension
+        return {
+            "trace": total,
+            "mean eigenvalue": Estimate(value / size, total.low / size, total.high / size),
+        }
+
+    @property
+    def based_on(self) -> str:
+        """What was measured on."""
+        return f"{self.dimension:,} parameters, {self.samples:,} samples, {self.products} products"
+
+
+def hessian_trace(
+    target: nn.Module | Ensemble | Subject,
+    batches: Batch | Iterable[Batch],
+    *,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    products: int = 20,
+    kind: str = "hessian",
+    parameters: Sequence[str] | None = None,
+    train_mode: bool = False,
+    seed: int = 0,
+) -> HessianTrace:
+    """Estimate the trace of the loss Hessian with so many Hessian products; exact where parameters are fewer.
+
+    Memory is two float64 vectors of all parameters per product.
+
+    >>> found = hessian_trace(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), products=200)
+    >>> found.products, float(found.stderr)  # of 139 parameters
+    (139, 0.0)
+    """
+    whole_numbers(products=products)
+    product = HessianProduct(
+        target,
+        batches,
+        criterion=criterion,
+        loss_fn=loss_fn,
+        kind=kind,
+        parameters=parameters,
+        train_mode=train_mode,
+    )
+    found = la.xtrace(
+        product,
+        product.dimension,
+        products,
+        torch_generator(seed, "hessian trace"),
+        lead=(product.size,),
+        dtype=product.dtype,
+        device=product.device,
+    )
+    return HessianTrace(found.value, found.stderr, found.products, product.dimension, product.samples)

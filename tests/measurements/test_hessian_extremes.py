@@ -1,0 +1,102 @@
+"""Extreme eigenvalues and traces of the loss Hessian against its exact spectrum."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import skiplab as sl
+from skiplab.checks import Refused
+from skiplab.randomness import torch_generator
+
+LOSS = nn.CrossEntropyLoss()
+
+
+@pytest.fixture(scope="module")
+def network() -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(
+            nn.Linear(6, 10), nn.Tanh(), nn.Linear(10, 8), nn.Tanh(), nn.Linear(8, 3)
+        ).double()
+
+
+@pytest.fixture(scope="module")
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    stream = torch_generator(0, "batch")
+    return torch.randn(64, 6, generator=stream, dtype=torch.float64), torch.arange(64) % 3
+
+
+@pytest.fixture(scope="module")
+def exact(network: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    """All eigenvalues, ascending."""
+    found = sl.hessian_spectrum(network, batch, criterion=LOSS).eigenvalues
+    assert found is not None
+    return found[0].sort().values
+
+
+@pytest.mark.parametrize("which", ["both", "largest", "smallest", "magnitude"])
+def test_the_ends_of_the_spectrum_are_the_exact_ones(
+    network: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], exact: torch.Tensor, which: str
+) -> None:
+    found = sl.hessian_extremes(network, batch, criterion=LOSS, k=3, which=which, tolerance=1e-9)
+    ends = {
+        "largest": exact.flip(0)[:3],
+        "smallest": exact[:3],
+        "both": torch.cat([exact.flip(0)[:3], exact[:3]]),
+        "magnitude": exact[exact.abs().argsort(descending=True)][:3],
+    }
+    torch.testing.assert_close(found.values[0], ends[which], rtol=0, atol=1e-7)
+    assert bool(found.converged.all())
+    assert len(found.places) == found.values.shape[1] == len(set(found.places))
+
+
+def test_intervals_hold_an_eigenvalue_even_where_steps_end_early(
+    network: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], exact: torch.Tensor
+) -> None:
+    found = sl.hessian_extremes(
+        network, batch, criterion=LOSS, k=4, which="both", max_steps=4, tolerance=1e-9
+    )
+    assert not bool(found.converged.any())
+    assert "unresolved" in repr(found)
+    (estimate,) = found.estimates.values()
+    for low, high in zip(estimate.low[0], estimate.high[0], strict=True):
+        assert bool(((exact >= low) & (exact <= high)).any())
+
+
+def test_the_trace_is_the_sum_of_eigenvalues(
+    network: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], exact: torch.Tensor
+) -> None:
+    whole = sl.hessian_trace(network, batch, criterion=LOSS, products=1000)
+    assert float(whole.value) == pytest.approx(float(exact.sum()), rel=1e-9)
+    assert float(whole.stderr) == 0
+    found = sl.hessian_trace(network, batch, criterion=LOSS, products=40)
+    assert abs(float(found.value - exact.sum())) < 4 * float(found.stderr)
+    assert float(found.stderr) < 0.1 * float(exact.abs().sum())
+    low, high = (float(each) for each in (found.estimates["trace"].low, found.estimates["trace"].high))
+    assert low < float(found.value) < high
+
+
+def test_members_of_an_ensemble_have_their_own(batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        networks = [nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)).double() for _ in range(3)]
+    together = sl.hessian_extremes(sl.Ensemble.of(networks), batch, criterion=LOSS, tolerance=1e-9)
+    traces = sl.hessian_trace(sl.Ensemble.of(networks), batch, criterion=LOSS, products=500)
+    for number, network in enumerate(networks):
+        alone = sl.hessian_spectrum(network, batch, criterion=LOSS).eigenvalues
+        assert alone is not None
+        ends = torch.stack([alone.max(), alone.min()])
+        torch.testing.assert_close(together.values[number], ends, rtol=0, atol=1e-7)
+        assert float(traces.value[number]) == pytest.approx(float(alone.sum()), rel=1e-9)
+    assert len(together.frame()) == 6
+
+
+def test_what_cannot_be_is_refused(network: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+    with pytest.raises(Refused, match="which 'top' is unknown"):
+        sl.hessian_extremes(network, batch, criterion=LOSS, which="top")
+    with pytest.raises(Refused, match="k is 999, but there are 185 eigenvalues; ask for fewer"):
+        sl.hessian_extremes(network, batch, criterion=LOSS, k=999)
+    with pytest.raises(Refused, match="products is 2, but an error bar needs at least 4"):
+        sl.hessian_trace(network, batch, criterion=LOSS, products=2)
