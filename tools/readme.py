@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Writes the parts of README.md that hold numbers, and docs/scoreboard.md, from published/ alone.
+"""Writes what README.md and docs/ say in numbers, from published/ and from the first example alone.
 
-python tools/readme.py            rewrite both, and draw the figure of every published run of the benchmarks
-python tools/readme.py --check    exit 1 if they are not what this would write
+python tools/readme.py            rewrite README.md, docs/scoreboard.md and docs/speed.md, and draw their figures
+python tools/readme.py --check    exit 1 if they are not what this would write; the example is not run again
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import runpy
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -28,7 +31,9 @@ from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICT
 from skiplab.studies import CATALOGUE
 
 README = Path(__file__).parent.parent / "README.md"
-SCOREBOARD = README.parent / "docs" / "scoreboard.md"
+DOCS = README.parent / "docs"
+SCOREBOARD, SPEED = DOCS / "scoreboard.md", DOCS / "speed.md"
+EXAMPLE, LOOK = README.parent / "examples" / "first_look.py", DOCS / "first_look.webp"
 SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?"}
 
 
@@ -248,10 +253,43 @@ def benchmarks(path: Path) -> str:
         )
         lines.append(f"| {' | '.join(cells)} |")
     if found.scalings:
-        picture = Path(os.path.relpath(path.with_suffix(".webp"), README.parent)).as_posix()
+        picture = Path(os.path.relpath(path.with_suffix(".webp"), DOCS)).as_posix()
         lines += ["", f"![Time of a training step against networks, depth, width and samples]({picture})", ""]
         lines += [f"- {each.sentence}" for each in found.scalings]
     return "\n".join(lines)
+
+
+def speed_in_short() -> str:
+    """One sentence per published run of the benchmarks: training against the others of the same precision."""
+    lines = []
+    for path in bench_files():
+        found = Record.read(path)
+        rows = [row for row in found.timings if row.benchmark == "training" and row.seconds_per_unit]
+        ours = [row for row in rows if row.what.startswith("skiplab")]
+        best = min(ours, key=lambda row: row.seconds_per_unit or 0.0)
+        peers = [
+            f"{row.what} {short_time(row.seconds_per_unit or 0.0)}"
+            for row in rows
+            if row not in ours and (row.precision == best.precision or "PyTorch" in row.what)
+        ]
+        time = f"{short_time(best.seconds_per_unit or 0.0)} per {best.unit}"
+        lines.append(
+            f"On one {found.facts['device']} training takes {time} ({best.note}; {best.what}), in the same run "
+            f"{', '.join(peers)}. All rows: [docs/speed.md](docs/speed.md)."
+        )
+    return "\n".join(lines)
+
+
+def example() -> str:
+    """The first example and what it prints; its figure is drawn beside."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        names = runpy.run_path(str(EXAMPLE))
+    with tempfile.TemporaryDirectory() as aside:
+        style.save(names["figure"], Path(aside))
+        write_bytes(LOOK, picture_bytes(Path(aside) / "figure.png"))
+    code = EXAMPLE.read_text().split('"""', 2)[2].strip()
+    return f"```python\n{code}\n```\n\nprints\n\n```text\n{printed.getvalue().strip()}\n```"
 
 
 def draw_benchmarks() -> None:
@@ -264,10 +302,11 @@ def draw_benchmarks() -> None:
                 write_bytes(path.with_suffix(".webp"), picture_bytes(Path(aside) / "figure.png"))
 
 
-def written() -> str:
-    """README.md with every marked part made anew."""
+def written(*, run_example: bool) -> str:
+    """README.md with every marked part made anew; the example only where it is to run."""
     text = README.read_text()
-    for name, make in (("found", found), ("speed", speed)):
+    parts = {"found": found, "speed": speed_in_short} | ({"example": example} if run_example else {})
+    for name, make in parts.items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)"
         made = make().replace("\\", r"\\")  # a replacement's own escapes are not meant
         text, count = re.subn(pattern, rf"\g<1>{made}\n\g<2>", text, flags=re.DOTALL)
@@ -298,9 +337,22 @@ With the place in the paper and the clearest condition:
 """
 
 
+def speed_page() -> str:
+    """docs/speed.md."""
+    return f"""# Speed
+
+Written by `python tools/readme.py` from what `skiplab bench` measured and published trials recorded.
+
+{speed()}
+"""
+
+
 if __name__ == "__main__":
+    pages = {SCOREBOARD: board, SPEED: speed_page}
     if "--check" in sys.argv:
-        sys.exit(written() != README.read_text() or board() != SCOREBOARD.read_text())
+        same = all(page.read_text() == make() for page, make in pages.items())
+        sys.exit(not same or written(run_example=False) != README.read_text())
     draw_benchmarks()
-    README.write_text(written())
-    SCOREBOARD.write_text(board())
+    README.write_text(written(run_example=True))
+    for page, make in pages.items():
+        page.write_text(make())

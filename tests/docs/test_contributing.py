@@ -34,7 +34,7 @@ def test_the_walk_ends_in_a_verdict(executor: str, tmp_path: Path) -> None:
         "# Skips keep gradients\n\n## Caption\n\nGradients with and without.\n"
     )
     shown = skiplab("run", "figure_1.py", "--executor", executor, "--store", "here", folder=tmp_path)
-    assert "skips-keep-gradients" in shown
+    assert "✓ holds: Skips keep gradients. (ours, log norm)" in shown
     assert "✓ holds" in shown
     (run,) = (tmp_path / "here/studies/mine2026/figure-1").glob("*/run.json")
     (row,) = json.loads(run.read_text())["verdicts"]

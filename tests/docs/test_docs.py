@@ -11,7 +11,7 @@ import pytest
 import skiplab
 
 DOCS = Path(__file__).parents[2] / "docs"
-NOT_INSTRUMENTS = {"run", "results", "Ensemble", "Subject", "HessianProduct"}
+NOT_INSTRUMENTS = {"run", "results", "Ensemble", "Subject", "HessianProduct", "Exact", "Lanczos", "Moments"}
 
 
 @pytest.fixture

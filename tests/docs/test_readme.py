@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import skiplab
 from skiplab.benchmarks import Ceiling, Timing
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.scaling import summary
@@ -96,7 +97,33 @@ def test_make_knows_the_commands_of_the_readme() -> None:
     assert set(re.findall(r"^make (\w+)", README, flags=re.MULTILINE)) <= rules
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_the_first_example_is_the_script_and_prints_what_the_readme_says() -> None:
+    match = re.search(r"```python\n(.*?)\n```\n\nprints\n\n```text\n(.*?)\n```", README, flags=re.DOTALL)
+    assert match is not None
+    assert match[1] in (ROOT / "examples" / "first_look.py").read_text()
+    done = run("-W", "error", "examples/first_look.py")
+    number = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+    ours, told = done.stdout.strip(), match[2]
+    assert number.sub("#", ours) == number.sub("#", told)
+    # Another processor may round otherwise.
+    values = [[float(each) for each in number.findall(text)] for text in (ours, told)]
+    assert values[0] == pytest.approx(values[1], rel=0.05)
+
+
+def test_the_readme_is_no_longer_than_a_newcomer_reads() -> None:
+    assert len(README.splitlines()) <= 200
+
+
+def test_the_readme_names_every_instrument() -> None:
+    missing = [name for name in skiplab.__all__ if name[0].islower() and f"sl.{name}(" not in README]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    "script",
+    sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem != "first_look"),
+    ids=lambda path: path.stem,
+)
 def test_examples_run(script: Path) -> None:
     done = run("-W", "error", str(script))
     assert done.returncode == 0, done.stderr
