@@ -11,6 +11,6 @@ images, labels = torch.randn(32, 3, 16, 16, generator=stream), torch.randint(10,
 
 for name, skips in (("with skips", True), ("without", False)):
     network = ResNet(5, skips=skips, generator=torch.Generator().manual_seed(0))  # or any nn.Module of yours
-    norms = sl.gradient_norms(network, (images, labels), criterion=nn.CrossEntropyLoss(), train_mode=True)
+    norms = sl.gradient_norms(network, (images, labels), criterion=nn.CrossEntropyLoss(), mode="train")
     print(f"ResNet-32 {name}:", norms, "", sep="\n")
 figure = norms.plot()  # of the last; norms.frame() is its table

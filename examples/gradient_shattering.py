@@ -22,7 +22,7 @@ for depth in (2, 10, 40):
     network = deep_network(depth)
     remedied = sl.looks_linear(network, generator=stream)
     for name, model in (("as it is", network), ("looks linear", remedied)):
-        gradients = sl.gradient_shattering(model, images, statistics="batch")
+        gradients = sl.gradient_shattering(model, images, mode="batch")
         rank = gradients.relative_effective_rank(stream)
         print(
             f"{depth:3} layers, {name:12}: effective rank {float(rank.value):.2f} of white noise's, "

@@ -34,59 +34,47 @@ from skiplab.randomness import torch_generator
 
 
 def shattering(target: Any, batches: Any, *, criterion: Any = None, **settings: Any) -> Any:
-    """Call gradient_shattering as the others are called: of one batch, its mode the choice of statistics."""
+    """Call gradient_shattering as the others are called: of one batch."""
     outputs = "sum" if criterion is None else "loss"
     return gradient_shattering(
-        target, one_batch(batches), outputs=outputs, criterion=criterion, **modes_of(settings)
+        target, one_batch(batches), outputs=outputs, criterion=criterion, **by_sample(settings)
     )
 
 
 def patterns(target: Any, batches: Any, *, criterion: Any = None, **settings: Any) -> Any:
     """Call activation_patterns as the others are called; it takes no loss."""
-    return activation_patterns(target, one_batch(batches), **modes_of(settings))
+    return activation_patterns(target, one_batch(batches), **by_sample(settings))
 
 
-def flows(target: Any, batches: Any, *, train_mode: bool = False, **settings: Any) -> Any:
-    """Call dominant_gradient_flow as the older measurements are called, which have train_mode for mode."""
-    return dominant_gradient_flow(target, batches, mode=mode_of(train_mode), **settings)
-
-
-def cushions(
-    target: Any, batches: Any, *, train_mode: bool = False, criterion: Any = None, **settings: Any
-) -> Any:
+def cushions(target: Any, batches: Any, *, criterion: Any = None, **settings: Any) -> Any:
     """Call layer_cushions as the others are called; it takes no criterion."""
-    return layer_cushions(target, batches, mode=mode_of(train_mode), **settings)
+    return layer_cushions(target, batches, **settings)
 
 
-def between(
-    target: Any, batches: Any, *, train_mode: bool = False, criterion: Any = None, **settings: Any
-) -> Any:
+def between(target: Any, batches: Any, *, criterion: Any = None, **settings: Any) -> Any:
     """Call interlayer_cushions as the others are called; it takes no criterion."""
-    return interlayer_cushions(target, batches, mode=mode_of(train_mode), **settings)
+    return interlayer_cushions(target, batches, **settings)
 
 
-def noise(target: Any, batches: Any, *, train_mode: bool = False, **settings: Any) -> Any:
-    """Call weight_noise as the older measurements are called."""
-    return weight_noise(target, batches, mode=mode_of(train_mode), draws=2, **settings)
+def noise(target: Any, batches: Any, **settings: Any) -> Any:
+    """Call weight_noise with few draws."""
+    return weight_noise(target, batches, draws=2, **settings)
 
 
-def paths(target: Any, batches: Any, *, train_mode: bool = False, **settings: Any) -> Any:
+def paths(target: Any, batches: Any, *, mode: str = "eval", **settings: Any) -> Any:
     """Call path_depth as the others are called; the network has no skips, so a layer counts."""
-    mode = "batch" if train_mode else "eval"
-    return path_depth(target, batches, mode=mode, counted=["body.first"], **settings)
-
-
-def mode_of(train_mode: bool) -> str:
-    return "train" if train_mode else "eval"
+    frozen = "batch" if mode == "train" else mode
+    return path_depth(target, batches, mode=frozen, counted=["body.first"], **settings)
 
 
 def one_batch(batches: Any) -> Any:
     return batches if isinstance(batches, tuple) else (batches[0]["image"], batches[0]["class"])
 
 
-def modes_of(settings: dict[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in settings.items() if name not in ("train_mode", "loss_fn")}
-    return given | {"statistics": "batch" if settings.get("train_mode") else "running"}
+def by_sample(settings: dict[str, Any]) -> dict[str, Any]:
+    """What looks at samples one by one has the batch's statistics as constants for the mode of training."""
+    given = {name: value for name, value in settings.items() if name != "loss_fn"}
+    return given | {"mode": "batch" if settings.get("mode") == "train" else "eval"}
 
 
 # The function, an argument that it must refuse, and the sentence with which it does.
@@ -129,7 +117,7 @@ MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 ]
 MEASUREMENTS += [
     (each, {"layers": ["body.frist"]}, r"layer 'body.frist' does not exist.*Did you mean body\.first")
-    for each in (flows, cushions, between, noise, paths)
+    for each in (dominant_gradient_flow, cushions, between, noise, paths)
 ]
 # These take no gradient, so nothing can crash on the way back.
 # (path_depth goes back through a copy of the pass, in which the network's own tensors take no part.)
@@ -138,7 +126,7 @@ WITHOUT_LOSS = (patterns, cushions, between)
 every = pytest.mark.parametrize(
     ("measure", "wrong", "sentence"), MEASUREMENTS, ids=[case[0].__name__ for case in MEASUREMENTS]
 )
-modes = pytest.mark.parametrize("train_mode", [False, True])
+modes = pytest.mark.parametrize("mode", ["eval", "train"])
 
 X = torch.randn(6, 5, generator=torch_generator("contract"), dtype=torch.float64)
 Y = torch.randint(3, (6,), generator=torch_generator("contract labels"))
@@ -260,10 +248,10 @@ def test_the_snapshot_would_notice(change: str) -> None:
 
 @every
 @modes
-def test_after_success(measure: Callable[..., Any], wrong: Any, sentence: str, train_mode: bool) -> None:
+def test_after_success(measure: Callable[..., Any], wrong: Any, sentence: str, mode: str) -> None:
     net = users_net()
     before = snapshot(net)
-    measure(net, (X, Y), criterion=nn.CrossEntropyLoss(), train_mode=train_mode)
+    measure(net, (X, Y), criterion=nn.CrossEntropyLoss(), mode=mode)
     assert changes(before, snapshot(net)) == []
 
 
@@ -278,7 +266,7 @@ def test_after_success_on_many_batches_with_a_loss_of_ones_own(
     def loss_fn(model: nn.Module, batch: Any) -> Tensor:
         return nn.functional.cross_entropy(model(batch["image"]), batch["class"])
 
-    measure(net, batches, loss_fn=loss_fn, train_mode=True)
+    measure(net, batches, loss_fn=loss_fn, mode="train")
     assert changes(before, snapshot(net)) == []
 
 
@@ -295,14 +283,14 @@ def test_after_a_wrong_argument(measure: Callable[..., Any], wrong: dict[str, An
 @modes
 @pytest.mark.parametrize(("where", "says"), [("forward", "midway"), ("backward", "on the way back")])
 def test_after_a_crash_in_the_network(
-    measure: Callable[..., Any], wrong: Any, sentence: str, where: str, says: str, train_mode: bool
+    measure: Callable[..., Any], wrong: Any, sentence: str, where: str, says: str, mode: str
 ) -> None:
     net = users_net()
     net.crash = where
     before = snapshot(net)
     crashes = where == "forward" or measure not in FORWARD_ONLY
     with pytest.raises(Crash, match=says) if crashes else contextlib.nullcontext():
-        measure(net, (X, Y), criterion=nn.CrossEntropyLoss(), train_mode=train_mode)
+        measure(net, (X, Y), criterion=nn.CrossEntropyLoss(), mode=mode)
     assert changes(before, snapshot(net)) == []
 
 
@@ -323,18 +311,18 @@ def test_after_a_crash_in_the_loss(measure: Callable[..., Any], wrong: Any, sent
 @modes
 @pytest.mark.parametrize("backend", ["batched", "loop"])
 def test_an_ensemble_is_left_alone_too(
-    measure: Callable[..., Any], wrong: dict[str, Any], sentence: str, backend: str, train_mode: bool
+    measure: Callable[..., Any], wrong: dict[str, Any], sentence: str, backend: str, mode: str
 ) -> None:
     ensemble = Ensemble.of([users_net(), users_net()], backend=backend).train()
     before = snapshot(ensemble.skeleton)
     tensors = {"rows": ensemble.rows, **ensemble.fixed}
     values = {name: (tensor.clone(), tensor._version) for name, tensor in tensors.items()}
-    measure(ensemble, (X, Y), criterion=nn.CrossEntropyLoss(), train_mode=train_mode)
+    measure(ensemble, (X, Y), criterion=nn.CrossEntropyLoss(), mode=mode)
     with pytest.raises(Refused, match=sentence):
         measure(ensemble, (X, Y), criterion=nn.CrossEntropyLoss(), **wrong)
     ensemble.skeleton.crash = "forward"
     with pytest.raises(Crash, match="midway"):
-        measure(ensemble, (X, Y), criterion=nn.CrossEntropyLoss(), train_mode=train_mode)
+        measure(ensemble, (X, Y), criterion=nn.CrossEntropyLoss(), mode=mode)
     assert changes(before, snapshot(ensemble.skeleton)) == []
     for name, tensor in tensors.items():
         assert torch.equal(tensor, values[name][0])

@@ -5,6 +5,7 @@ A new measurement is one line in RESULTS.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -118,3 +119,15 @@ def test_the_text_says_which_blocks_were_measured_and_what_was_left_out(batch: t
         assert "measured in 2 blocks (Block): 1, 2; stem: 0; head: 3" in text, name
     named = sl.gradient_norms(net, batch, criterion=CRITERION, layers=["1"])
     assert "measured in" not in repr(named)
+
+
+@pytest.mark.parametrize("name", sorted(set(RESULTS) - {"autocorrelation"}))
+def test_every_measurement_is_called_in_one_way(name: str) -> None:
+    """A target, its batches, then names: layers and modes are named alike everywhere."""
+    target, batches, *rest = inspect.signature(getattr(sl, name)).parameters.values()
+    assert (target.name, batches.name) in (("target", "batches"), ("target", "batch"))
+    assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in rest)
+    names = {each.name: each for each in rest}
+    assert names["mode"].default == "eval"
+    assert {"layers", "parameters", "wrt"} & set(names)
+    assert len(rest) <= 12

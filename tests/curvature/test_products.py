@@ -195,7 +195,7 @@ def test_training_mode_uses_the_batchs_statistics(build: Callable[[], nn.Module]
     if build is conv_net:
         net[7].p = 0.0
     x, y = normal(6, *shape), classes(3, 6)
-    product = HessianProduct(net.eval(), (x, y), criterion=CE, train_mode=True)
+    product = HessianProduct(net.eval(), (x, y), criterion=CE, mode="train")
     net.train()
     expected = dense_hessian(net, product.names, lambda model: CE(model(x), y))
     assert_equal(matrix(product)[0], expected)
@@ -204,7 +204,7 @@ def test_training_mode_uses_the_batchs_statistics(build: Callable[[], nn.Module]
 
 def test_dropout_in_training_mode_is_fixed_and_symmetric() -> None:
     net = seeded(lambda: nn.Sequential(nn.Linear(4, 9), nn.Tanh(), nn.Dropout(0.5), nn.Linear(9, 3)))
-    product = HessianProduct(net, (normal(6, 4), classes(3, 6)), criterion=CE, train_mode=True)
+    product = HessianProduct(net, (normal(6, 4), classes(3, 6)), criterion=CE, mode="train")
     first = matrix(product)[0]
     assert torch.equal(first, matrix(product)[0])
     assert_equal(first, first.T)

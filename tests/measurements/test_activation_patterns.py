@@ -85,17 +85,17 @@ def test_coin_flips_are_half_active_a_quarter_coactive_and_change_every_other_ti
     assert found.contiguity(0)[0].double().mean().item() == pytest.approx(2, rel=0.02)
 
 
-@pytest.mark.parametrize("statistics", ["running", "batch"])
-def test_an_ensemble_equals_its_members(statistics: str) -> None:
+@pytest.mark.parametrize("mode", ["eval", "batch"])
+def test_an_ensemble_equals_its_members(mode: str) -> None:
     def image_net(seed: int) -> nn.Module:
         return ShatteringConvNet(4, generator=torch_generator(seed, "net"), filters=4, dtype=torch.float64)
 
     images = torch.randn(5, 3, 6, 6, generator=torch_generator("images"), dtype=torch.float64)
     for build, x, units in ((grid_net, OFF_CENTRE, 8), (image_net, images, 4 * 36)):
         nets = [build(seed) for seed in range(3)]
-        alone = [activation_patterns(net, x, statistics=statistics) for net in nets]
+        alone = [activation_patterns(net, x, mode=mode) for net in nets]
         for backend in ("batched", "loop"):
-            found = activation_patterns(Ensemble.of(nets, backend=backend), x, statistics=statistics)
+            found = activation_patterns(Ensemble.of(nets, backend=backend), x, mode=mode)
             assert found.layers == alone[0].layers
             assert len(found.layers) >= 3
             for name, pattern in found.active.items():
@@ -109,7 +109,7 @@ def test_batch_statistics_are_those_of_training_mode() -> None:
     for block in net.blocks:
         block.activation.register_forward_hook(lambda _, __, output: seen.append(output > 0))
     net(OFF_CENTRE)
-    found = activation_patterns(net, (OFF_CENTRE, None), statistics="batch")
+    found = activation_patterns(net, (OFF_CENTRE, None), mode="batch")
     running = activation_patterns(net, {"x": OFF_CENTRE, "labels": OFF_CENTRE})
     assert [torch.equal(found.active[f"blocks.{k}.activation"][0], seen[k]) for k in range(3)] == [True] * 3
     assert not torch.equal(found.activation, running.activation)
@@ -219,8 +219,8 @@ def test_what_is_refused() -> None:
         activation_patterns(Shared(), x[:0])
     with pytest.raises(Refused, match="layers is empty; name a layer"):
         activation_patterns(Shared(), x, layers=[])
-    with pytest.raises(Refused, match="statistics 'moving' is unknown; choose one of running, batch"):
-        activation_patterns(Shared(), x, statistics="moving")
+    with pytest.raises(Refused, match="mode 'moving' is unknown; choose one of eval, batch"):
+        activation_patterns(Shared(), x, mode="moving")
     turned = nn.Sequential(nn.Linear(1, 3), nn.Flatten(0), nn.ReLU())
     with pytest.raises(Refused, match=r"layer '2' has \(27,\) for 9 samples; choose one with a sample a row"):
         activation_patterns(turned, x)

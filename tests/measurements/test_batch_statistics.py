@@ -70,7 +70,7 @@ def test_outputs_are_those_of_training_mode(case: str, backend: str) -> None:
 def test_running_statistics_are_those_of_evaluation_whatever_mode_the_subject_has() -> None:
     net, x = rows_net(0, "batch"), drawn(7, 3)
     expected = Subject.of(net).outputs(x)
-    assert torch.equal(evaluated(Subject.of(net, train_mode=True), x, "running").outputs(x), expected)
+    assert torch.equal(evaluated(Subject.of(net, train_mode=True), x, "eval").outputs(x), expected)
     assert not torch.allclose(evaluated(Subject.of(net), x, "batch").outputs(x), expected)
 
 

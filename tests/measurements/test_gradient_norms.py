@@ -227,10 +227,14 @@ def test_a_subject_will_do_too() -> None:
 def test_training_mode_uses_the_statistics_of_the_batch() -> None:
     net = nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 2)).double()
     found = {
-        mode: gradient_norms(net, (X, ZERO), criterion=half_square, layers=["0"], train_mode=mode).mean.item()
-        for mode in (False, True)
+        mode: gradient_norms(net, (X, ZERO), criterion=half_square, layers=["0"], mode=mode).mean.item()
+        for mode in ("eval", "batch", "train")
     }
-    assert found[False] != pytest.approx(found[True], rel=1e-3)
+    assert found["eval"] != pytest.approx(found["train"], rel=1e-3)
+    # In the layer after the normalisation the statistics' own derivatives play no part.
+    assert found["batch"] == pytest.approx(found["train"], rel=1e-9)
+    with pytest.raises(Refused, match="mode 'trian' is unknown; choose one of eval, batch, train"):
+        gradient_norms(net, (X, ZERO), criterion=half_square, mode="trian")
 
 
 def test_no_batches_are_refused() -> None:

@@ -27,7 +27,7 @@ from skiplab.subjects import Subject
 
 GRID = torch.linspace(-2, 2, 12, dtype=torch.float64)[:, None]
 IMAGES = torch.randn(5, 3, 6, 6, generator=torch_generator("images"), dtype=torch.float64)
-both = pytest.mark.parametrize("statistics", ["running", "batch"])
+both = pytest.mark.parametrize("mode", ["eval", "batch"])
 
 
 def grid_net(seed: int, normalisation: str = "batch") -> nn.Module:
@@ -83,15 +83,15 @@ def test_a_shallow_rectifier_network_sums_the_weights_of_its_active_units() -> N
     ("build", "x"), [(grid_net, GRID), (image_net, IMAGES)], ids=["fully connected", "convolutional"]
 )
 def test_an_ensemble_equals_its_members(
-    build: Callable[[int], nn.Module], x: Tensor, wrt: str, statistics: str
+    build: Callable[[int], nn.Module], x: Tensor, wrt: str, mode: str
 ) -> None:
     nets = [build(seed) for seed in range(3)]
-    alone = [gradient_shattering(net, x, statistics=statistics, wrt=wrt).gradients for net in nets]
+    alone = [gradient_shattering(net, x, mode=mode, wrt=wrt).gradients for net in nets]
     for backend in ("batched", "loop"):
         ensemble = Ensemble.of(nets, backend=backend)
-        found = gradient_shattering(ensemble, x, statistics=statistics, wrt=wrt)
+        found = gradient_shattering(ensemble, x, mode=mode, wrt=wrt)
         torch.testing.assert_close(found.gradients, torch.cat(alone), rtol=1e-10, atol=1e-12)
-        parts = gradient_shattering(ensemble, x, statistics=statistics, wrt=wrt, samples_at_once=2)
+        parts = gradient_shattering(ensemble, x, mode=mode, wrt=wrt, samples_at_once=2)
         torch.testing.assert_close(parts.gradients, found.gradients, rtol=1e-10, atol=1e-12)
 
 
@@ -129,9 +129,9 @@ def test_batch_statistics_are_constants_in_the_derivative() -> None:
             norm.bias.normal_(generator=torch_generator("shift"))
     x = white(7, 3).requires_grad_()
     (by_hand,) = torch.autograd.grad(HandWritten(net)(x).sum(), x)
-    found = gradient_shattering(net, x, statistics="batch")
+    found = gradient_shattering(net, x, mode="batch")
     torch.testing.assert_close(found.gradients[0], by_hand, rtol=1e-12, atol=1e-14)
-    running = gradient_shattering(net, x, statistics="running")
+    running = gradient_shattering(net, x, mode="eval")
     assert (running.gradients[0] - by_hand).abs().max() > 0.01
 
 
@@ -144,14 +144,14 @@ def test_mean_centring_too() -> None:
         centred = state - state.mean(0).detach()
         state = state + 0.5 * block.linear(centred.relu())
     (by_hand,) = torch.autograd.grad(net.output(state).sum(), x)
-    found = gradient_shattering(net, GRID, statistics="batch")
+    found = gradient_shattering(net, GRID, mode="batch")
     torch.testing.assert_close(found.gradients[0], by_hand, rtol=1e-12, atol=1e-14)
 
 
 @both
-def test_a_layers_gradients_are_those_of_what_follows_it(statistics: str) -> None:
+def test_a_layers_gradients_are_those_of_what_follows_it(mode: str) -> None:
     net = grid_net(0, "none")
-    found = gradient_shattering(net, GRID, statistics=statistics, wrt="blocks.1")
+    found = gradient_shattering(net, GRID, mode=mode, wrt="blocks.1")
     with torch.no_grad():
         activity = net.blocks[1](net.blocks[0](net.first(GRID)))
     tail = nn.Sequential(net.blocks[2], net.output)
@@ -212,9 +212,9 @@ class Checkpointed(nn.Module):
 def test_gradient_checkpointing_sees_the_same_state_twice() -> None:
     nets = [Checkpointed(image_net(seed)) for seed in range(2)]
     expected = gradient_shattering(
-        Ensemble.of([net.net for net in nets], backend="loop"), IMAGES, statistics="batch"
+        Ensemble.of([net.net for net in nets], backend="loop"), IMAGES, mode="batch"
     )
-    found = gradient_shattering(Ensemble.of(nets, backend="loop"), IMAGES, statistics="batch")
+    found = gradient_shattering(Ensemble.of(nets, backend="loop"), IMAGES, mode="batch")
     torch.testing.assert_close(found.gradients, expected.gradients, rtol=1e-12, atol=1e-14)
 
 
@@ -271,7 +271,7 @@ UNTRACKED = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3, track_running_stats
         (UNTRACKED, {}, "depends on the other samples.*BatchNorm without running statistics"),
         (
             UNTRACKED,
-            {"statistics": "batch"},
+            {"mode": "batch"},
             "layer '1' keeps no running statistics.*track_running_stats=True",
         ),
         (Flat(), {}, r"returns \(2,\) for 4 samples.*batch_first=True"),
@@ -282,8 +282,8 @@ UNTRACKED = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3, track_running_stats
         (nn.Linear(3, 2).double(), {"outputs": "loss"}, "needs a loss; pass criterion="),
         (
             nn.Linear(3, 2).double(),
-            {"statistics": "bach"},
-            "statistics 'bach' is unknown.*Did you mean batch",
+            {"mode": "bach"},
+            "mode 'bach' is unknown.*Did you mean batch",
         ),
         (nn.Linear(3, 2).double(), {"wrt": "inptu"}, "layer 'inptu' does not exist.*Did you mean input"),
         (nn.Linear(3, 2).double(), {"wrt": 0}, "wrt is 0, but must be 'input' or the name of a layer"),
@@ -478,15 +478,15 @@ def test_gradients_that_vanish_or_explode_are_not_taken_for_mixed(dtype: torch.d
     parts = [part for layer in layers for part in (layer, nn.ReLU(), nn.Dropout(0.5))]
     net = nn.Sequential(*parts, nn.BatchNorm1d(16), nn.Linear(16, 2)).to(dtype)
     x = white(33, 16).to(dtype)
-    for statistics in ("running", "batch"):
-        assert gradient_shattering(net, x, statistics=statistics).gradients.isfinite().all()
+    for mode in ("eval", "batch"):
+        assert gradient_shattering(net, x, mode=mode).gradients.isfinite().all()
 
 
 @both
 @pytest.mark.parametrize("wrt", ["input", "0"])
 @pytest.mark.parametrize("backend", ["batched", "loop"])
 def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(
-    statistics: str, wrt: str, backend: str
+    mode: str, wrt: str, backend: str
 ) -> None:
     nets = [
         nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 2))
@@ -494,22 +494,22 @@ def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(
     ]
     nets = [net.double() for net in nets]
     x, y = white(4, 3), torch.tensor([0, 1, 0, 1])
-    alone = gradient_shattering(nets[0], x, statistics=statistics, wrt=wrt).gradients
+    alone = gradient_shattering(nets[0], x, mode=mode, wrt=wrt).gradients
     nets[1][0].weight.data[:] = torch.nan
     nets[2][4].bias.data[0] = torch.inf  # no gradient passes here, so that all of them are finite
     for net in nets[1:]:
         with pytest.raises(
             Refused, match=r"the output holds (nan|inf), not a finite number; look for diverged"
         ):
-            gradient_shattering(net, x, statistics=statistics, wrt=wrt)
+            gradient_shattering(net, x, mode=mode, wrt=wrt)
     for hole in (torch.nan, torch.inf):
         broken = x.clone()
         broken[1] = hole
         with pytest.raises(Refused, match="the output holds nan, not a finite number"):
-            gradient_shattering(nets[0], broken, statistics=statistics, wrt=wrt)
+            gradient_shattering(nets[0], broken, mode=mode, wrt=wrt)
     with pytest.raises(Refused, match="the loss holds nan, not a finite number"):
         gradient_shattering(nets[1], (x, y), criterion=nn.CrossEntropyLoss(), outputs="loss", wrt=wrt)
-    found = gradient_shattering(Ensemble.of(nets, backend=backend), x, statistics=statistics, wrt=wrt)
+    found = gradient_shattering(Ensemble.of(nets, backend=backend), x, mode=mode, wrt=wrt)
     torch.testing.assert_close(found.gradients[:1], alone, rtol=1e-12, atol=1e-15)
     assert found.gradients[1:].isnan().all()
     assert found.effective_rank.isnan().tolist() == [False, True, True]
@@ -562,11 +562,11 @@ def test_a_network_may_change_its_input_in_place() -> None:
 
 @both
 @pytest.mark.parametrize("wrt", ["input", "blocks.1"])
-def test_a_callers_inference_mode_does_not_hide_the_gradients(statistics: str, wrt: str) -> None:
+def test_a_callers_inference_mode_does_not_hide_the_gradients(mode: str, wrt: str) -> None:
     net = grid_net(0)
-    expected = gradient_shattering(net, GRID, statistics=statistics, wrt=wrt).gradients
+    expected = gradient_shattering(net, GRID, mode=mode, wrt=wrt).gradients
     with torch.inference_mode():
-        found = gradient_shattering(net, GRID.clone(), statistics=statistics, wrt=wrt).gradients
+        found = gradient_shattering(net, GRID.clone(), mode=mode, wrt=wrt).gradients
     assert torch.equal(found, expected)
     assert expected.abs().max() > 0
 

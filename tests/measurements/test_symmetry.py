@@ -123,7 +123,7 @@ def test_convolutions_normalisation_slopes_and_flattened_maps_are_permuted_toget
         "2.weight",
     }
     # In training mode too, where the batch gives the statistics.
-    assert float(permutation_symmetry(module, IMAGES, draws=30, train_mode=True).change.max()) < 1e-14
+    assert float(permutation_symmetry(module, IMAGES, draws=30, mode="train").change.max()) < 1e-14
     plain = nn.Sequential(*(part for part in parts if not isinstance(part, nn.BatchNorm2d | nn.LayerNorm)))
     assert float(rescaling_symmetry(plain, IMAGES, draws=None).change.max()) < 1e-14
 

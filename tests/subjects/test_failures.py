@@ -231,9 +231,7 @@ def test_a_lone_sample_wants_an_axis() -> None:
 def test_one_sample_in_a_batch_normalisation_that_trains() -> None:
     model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
     sentence = r"batch normalisation in training mode needs more than one value .*\(1, 6\); pass more samples"
-    refused(
-        lambda: hessian_spectrum(model, (X[:1], Y[:1]), criterion=CE, train_mode=True), sentence, ValueError
-    )
+    refused(lambda: hessian_spectrum(model, (X[:1], Y[:1]), criterion=CE, mode="train"), sentence, ValueError)
 
 
 @every

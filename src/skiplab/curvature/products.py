@@ -35,7 +35,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
-from skiplab.subjects.subject import Criterion, LossFunction, require_finite
+from skiplab.subjects.subject import Criterion, LossFunction, require_finite, trains
 
 KINDS = ("hessian", "gauss_newton", "fisher")
 # On a CPU: what is kept of the networks' passes in all, and what one pass of vectors may take besides (more than
@@ -73,7 +73,7 @@ class HessianProduct:
     A vector holds the numbers of the chosen ``parameters`` (default: all trainable ones), tied ones once, in the
     order of ``names``: as listed; by default a module's own order, and for an ensemble its rows' order, matrices
     before vectors. The network, the batches and the dropout are fixed when the operator is made: training on
-    changes nothing, ``train_mode`` alone decides what BatchNorm and dropout do, and a loader is read once.
+    changes nothing, ``mode``, "eval" or "train", decides what BatchNorm and dropout do, and a loader is read once.
 
     ``chunk`` is how many products (vectors, or members of an ensemble) are computed at once; by default as many
     as memory allows. Vectors are cast to the network's precision, answers back to the vectors'.
@@ -92,14 +92,14 @@ class HessianProduct:
         loss_fn: LossFunction | None = None,
         kind: str = "hessian",
         parameters: Sequence[str] | None = None,
-        train_mode: bool = False,
+        mode: str = "eval",
         chunk: int | None = None,
     ) -> None:
         require(
             not torch.is_inference_mode_enabled(),
             "torch.inference_mode is on, where no derivative exists; leave it, or use torch.no_grad.",
         )
-        subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+        subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
         self.kind = one_of("kind", kind, KINDS)
         if chunk is not None:
             at_least("chunk", chunk, 1)
@@ -295,7 +295,7 @@ def hessian_product(
     loss_fn: LossFunction | None = None,
     kind: str = "hessian",
     parameters: Sequence[str] | None = None,
-    train_mode: bool = False,
+    mode: str = "eval",
 ) -> HessianProducts:
     """Multiply vectors (E, k, P) with the loss's curvature; by default each member's gradient, (E, 1, P).
 
@@ -309,7 +309,7 @@ def hessian_product(
         loss_fn=loss_fn,
         kind=kind,
         parameters=parameters,
-        train_mode=train_mode,
+        mode=mode,
     )
     vectors = product.gradient()[:, None] if vectors is None else vectors
     return HessianProducts(product.names, vectors, product(vectors), product.samples)

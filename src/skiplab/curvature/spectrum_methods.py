@@ -24,8 +24,8 @@ class Lanczos:
 
     ``deflate`` takes so many eigenvalues of largest |λ| out exactly before the rest is probed. On trained nets of
     1,594 parameters (10 probes × 80 steps) 10 outliers cut the error of the second moment 6- to 80-fold, from 15 % of
-    it to between 2 % and .2 %, and 30 cut it 20- to 280-fold. The limits at ±1e-3 became 5 to 15 % narrower, which the
-    same time spent on further steps did as well where we compared: hence the default 0.
+    it to between 2 % and .2 %, and 30 cut it 20- to 280-fold. The limits at ±1e-3 became 5 to 15 % narrower, as the
+    same time spent on further steps made them where we compared: hence the default 0.
 
     >>> Lanczos(max_steps=320).probes
     10

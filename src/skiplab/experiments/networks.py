@@ -233,7 +233,7 @@ def layer_norms(ensemble: Ensemble, samples: TensorSet, count: int, epoch: int) 
     from skiplab.measurements.gradient_norms import gradient_norms
 
     batch = (samples.inputs[:count], samples.labels[:count])
-    norms = gradient_norms(ensemble, batch, criterion=F.cross_entropy, train_mode=True).mean.tolist()
+    norms = gradient_norms(ensemble, batch, criterion=F.cross_entropy, mode="train").mean.tolist()
     return [
         {"member": member, "epoch": epoch, "quantity": "gradient_norm", "layer": layer + 1, "value": value}
         for member, values in enumerate(norms)

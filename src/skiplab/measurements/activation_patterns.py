@@ -124,14 +124,14 @@ def activation_patterns(
     batch: Batch,
     *,
     layers: Sequence[str] | None = None,
-    statistics: str = "running",
+    mode: str = "eval",
 ) -> ActivationPatterns:
     """Note which units of the named layers (default: all rectifier modules) are active for each input.
 
-    ``statistics="batch"`` normalises with the mean and variance of this batch, ``"running"`` as in evaluation. A
+    ``mode="batch"`` normalises with the mean and variance of this batch, ``"eval"`` as in evaluation. A
     network in which a layer meets a number that is not finite is refused, a member of an ensemble is marked.
 
-    >>> patterns = activation_patterns(model, x, statistics="batch")
+    >>> patterns = activation_patterns(model, x, mode="batch")
     >>> patterns.activation.shape, patterns.coactivation.shape  # (networks, layers)
     (torch.Size([1, 2]), torch.Size([1, 2]))
     >>> print(repr(patterns).splitlines()[0])
@@ -140,7 +140,7 @@ def activation_patterns(
     subject = Subject.of(target)
     names = _chosen(subject.module, layers)
     size = samples_in(batch)
-    subject = evaluated(subject, batch, statistics)
+    subject = evaluated(subject, batch, mode)
     parts = dict(subject.module.named_modules())
     by_input = [name for name in names if is_rectifier(parts[name])]
     seen: dict[str, Tensor] = {}

@@ -28,15 +28,17 @@ from skiplab.subjects.hooks import first_argument, visited
 from skiplab.subjects.subject import call_on_input
 from skiplab.torch_private import is_batch_norm, is_instance_norm
 
-STATISTICS = ("running", "batch")
 MODES = ("eval", "batch", "train")
 
 
-def evaluated(subject: Subject, batch: Batch, statistics: str) -> Subject:
-    """The subject in evaluation mode, with running statistics or with those of the batch."""
-    one_of("statistics", statistics, STATISTICS)
-    subject = dataclasses.replace(subject, train_mode=False)
-    return subject if statistics == "running" else with_batch_statistics(subject, batch)
+def evaluated(subject: Subject, batch: Batch, mode: str) -> Subject:
+    """The subject in evaluation ("eval") or with the batch's statistics as constants ("batch"), sample by sample."""
+    require(
+        mode != "train",
+        "mode is 'train', in which every sample's answer depends on all of them; choose 'batch', with the statistics "
+        "of training as constants, or 'eval'.",
+    )
+    return in_mode(subject, batch, one_of("mode", mode, MODES[:2]))
 
 
 def in_mode(subject: Subject, batch: Batch, mode: str) -> Subject:
@@ -101,7 +103,7 @@ def _held(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> AbstractCon
             require(
                 f"{prefix}running_mean" not in found,
                 f"layer {name!r} is called more than once on this batch, with other statistics each time; "
-                'give each call its own layer or use statistics="running".',
+                'give each call its own layer or use mode="eval".',
             )
             x = first_argument(args, kwargs)
             for buffer, value in _statistics(name, layer, x).items():
@@ -123,7 +125,7 @@ def _statistics(name: str, layer: nn.Module, x: Tensor) -> dict[str, Tensor]:
     if axis is None:
         raise Refused(
             f"layer {name!r} has {mean.numel()} running means but takes {tuple(x.shape)}, so its channels are "
-            'unknown; use statistics="running".'
+            'unknown; use mode="eval".'
         )
     others = [other for other in range(x.ndim) if other != axis]
     variance, average = torch.var_mean(x, dim=others, correction=0)

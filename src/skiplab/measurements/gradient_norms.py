@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import require
+from skiplab.checks import one_of, require
 from skiplab.curvature.output_loss import mass, reduction
 from skiplab.ensembles import Ensemble
+from skiplab.measurements.batch_statistics import MODES, with_batch_statistics
 from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.result import Result
 from skiplab.subjects import Subject
@@ -85,13 +86,14 @@ def gradient_norms(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    train_mode: bool = False,
+    mode: str = "eval",
 ) -> GradientNorms:
     """Measure the mean gradient norm in the named layers' activities (default: the blocks).
 
     The gradient is that of the loss over all samples of all batches, a mean unless the criterion's ``reduction`` is
     "sum" (a function of your own that sums says so: ``function.reduction = "sum"``). A mean over twice the samples
-    has norms half as large. A network whose loss or gradient is not finite is refused; an ensemble's member has NaN.
+    has norms half as large. ``mode`` is "eval", "train", or "batch": with each batch's own statistics as constants. A
+    network whose loss or gradient is not finite is refused; an ensemble's member has NaN.
 
     >>> norms = gradient_norms(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> norms.mean.shape, norms.slope.shape  # (networks, layers) and (networks,)
@@ -99,7 +101,8 @@ def gradient_norms(
     >>> print(repr(norms).splitlines()[0])
     Gradient norm of 3 layers, 16 samples
     """
-    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    one_of("mode", mode, MODES)
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=mode == "train")
     is_sum = reduction(subject.criterion) == "sum"
     total: Tensor | None = None
     names: tuple[str, ...] = ()
@@ -108,7 +111,8 @@ def gradient_norms(
     for batch in batches_of(batches):
         masses.append(1.0 if is_sum else mass(subject.criterion, batch))
         require(masses[-1] > 0, "a batch holds no sample whose target counts; leave it out.")
-        losses, (gradients,) = subject.differentiated(batch, layers, subject.loss_of)
+        own = with_batch_statistics(subject, batch) if mode == "batch" else subject
+        losses, (gradients,) = own.differentiated(batch, layers, own.loss_of)
         subject.refuse_unless_finite("loss", losses)
         require(
             names in ((), tuple(gradients)), "the batches run different layers; name common ones in layers."

@@ -169,7 +169,7 @@ def gradient_shattering(
     batch: Batch,
     *,
     outputs: str | int = "sum",
-    statistics: str = "running",
+    mode: str = "eval",
     wrt: str = "input",
     criterion: Criterion | None = None,
     samples_at_once: int | None = None,
@@ -177,14 +177,14 @@ def gradient_shattering(
     """Differentiate the networks' outputs in every sample's input, or in the activity of the layer ``wrt``.
 
     ``outputs`` is "sum", the number of one output, or "loss": each sample's own loss, which needs a ``criterion`` and
-    labels. ``statistics="batch"`` normalises with the mean and variance of this batch, held constant in the
-    derivative, ``"running"`` as in evaluation. Of a layer that is called more than once, the first call counts.
+    labels. ``mode="batch"`` normalises with the mean and variance of this batch, held constant in the
+    derivative, ``"eval"`` as in evaluation. Of a layer that is called more than once, the first call counts.
     ``samples_at_once`` bounds memory: the samples are differentiated in groups, with the same result.
 
     A network whose output is not finite is refused, a member of an ensemble has NaN there. So is a network that mixes
     its samples, for which a second backward pass looks.
 
-    >>> found = gradient_shattering(model, x, statistics="batch")
+    >>> found = gradient_shattering(model, x, mode="batch")
     >>> found.autocorrelation(5).shape, found.effective_rank.shape  # (networks, lags) and (networks,)
     (torch.Size([1, 6]), torch.Size([1]))
     >>> print(repr(found).splitlines()[-2])
@@ -195,7 +195,7 @@ def gradient_shattering(
     with outside_inference_mode(batch) as batch:
         subject = Subject.of(target, criterion=criterion)
         quantity = quantity_of(outputs, subject.criterion)
-        subject = evaluated(subject, batch, statistics)
+        subject = evaluated(subject, batch, mode)
         found = sample_gradients(
             subject,
             batch,

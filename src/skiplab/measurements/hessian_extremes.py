@@ -76,7 +76,7 @@ def hessian_extremes(
     which: str = "both",
     kind: str = "hessian",
     parameters: Sequence[str] | None = None,
-    train_mode: bool = False,
+    mode: str = "eval",
     tolerance: float = 1e-3,
     max_steps: int = 100,
     seed: int = 0,
@@ -99,7 +99,7 @@ def hessian_extremes(
         loss_fn=loss_fn,
         kind=kind,
         parameters=parameters,
-        train_mode=train_mode,
+        mode=mode,
     )
     require(
         k <= product.dimension, f"k is {k}, but there are {product.dimension} eigenvalues; ask for fewer."

@@ -33,7 +33,7 @@ from skiplab.measurements.estimate import Estimate, joined
 from skiplab.measurements.result import Result
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
-from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.subjects.subject import Criterion, LossFunction, trains
 
 LARGEST_EXACT = 20_000
 # `auto` takes `exact` if the eigensolver needs less than this; its speed was measured on 2 cores and on an H200.
@@ -125,7 +125,7 @@ def hessian_spectrum(
     kind: str = "hessian",
     parameters: Sequence[str] | None = None,
     blocks: bool = False,
-    train_mode: bool = False,
+    mode: str = "eval",
     tell: Callable[[str], None] = lambda text: None,
 ) -> HessianSpectrum:
     """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
@@ -148,7 +148,7 @@ def hessian_spectrum(
         threshold > 0 and math.isfinite(threshold),
         f"threshold is {threshold}; give a positive number, say 1e-3.",
     )
-    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
     names = chosen_parameters(subject, parameters)
     settings = SpectrumSettings(threshold, relative, tell)

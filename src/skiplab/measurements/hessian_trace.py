@@ -67,7 +67,7 @@ def hessian_trace(
     products: int = 20,
     kind: str = "hessian",
     parameters: Sequence[str] | None = None,
-    train_mode: bool = False,
+    mode: str = "eval",
     seed: int = 0,
 ) -> HessianTrace:
     """Estimate the trace of the loss Hessian with so many Hessian products; exact where parameters are fewer.
@@ -86,7 +86,7 @@ def hessian_trace(
         loss_fn=loss_fn,
         kind=kind,
         parameters=parameters,
-        train_mode=train_mode,
+        mode=mode,
     )
     found = la.xtrace(
         product,

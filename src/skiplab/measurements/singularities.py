@@ -27,7 +27,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
-from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.subjects.weight_layers import (
     WeightLayer,
     inputs_of,
@@ -49,7 +49,7 @@ def singularities(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     top: int = 3,
-    train_mode: bool = False,
+    mode: str = "eval",
 ) -> Singularities:
     """Measure how near the named layers are to singular ones (default: all but the last, the output).
 
@@ -61,7 +61,7 @@ def singularities(
     >>> print(repr(found).splitlines()[0])
     Singularities of 2 layers, 16 samples
     """
-    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     at_least("top", top, 1)
     known = weight_layers(subject.module)
     parts = _chosen(subject.module, known, layers)

@@ -40,7 +40,7 @@ from skiplab.measurements.symmetric_changes import (
 from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
-from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.subjects.weight_layers import check_weight_layers, units_of, weight_layers
 from skiplab.subjects.wiring import wiring
 
@@ -147,7 +147,7 @@ def rescaling_symmetry(
     layers: Sequence[str] | None = None,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
-    train_mode: bool = False,
+    mode: str = "eval",
 ) -> Symmetry:
     """Rescale two random layers of a chain against each other and compare what the network answers.
 
@@ -161,7 +161,7 @@ def rescaling_symmetry(
     >>> print(repr(found).splitlines()[0])
     Symmetry of 1 network, 10 rescalings by 10 among 3 layers, 16 samples
     """
-    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     require(0 < factor < torch.inf, f"factor is {factor}, but must be a positive number such as 10.")
     at_least("draws", 1 if draws is None else draws, 1)
     check_weight_layers(subject.module, layers)
@@ -193,7 +193,7 @@ def permutation_symmetry(
     layers: Sequence[str] | None = None,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
-    train_mode: bool = False,
+    mode: str = "eval",
 ) -> Symmetry:
     """Permute the units of random layers and compare what the network answers.
 
@@ -204,7 +204,7 @@ def permutation_symmetry(
     >>> bool(permutation_symmetry(model, (x, y)).mean_change < 1e-5)
     True
     """
-    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=train_mode)
+    subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     at_least("draws", draws, 1)
     check_weight_layers(subject.module, layers)
     first, every = _begun(batches)

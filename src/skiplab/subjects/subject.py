@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
-from skiplab.checks import Refused, listed, near, require
+from skiplab.checks import Refused, listed, near, one_of, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
 from skiplab.subjects.batches import LABEL_KEYS, Batch, outside_inference_mode, target_of
 from skiplab.subjects.blocks import Blocks, find_blocks, layer_names
@@ -358,6 +358,11 @@ class _Host(nn.Module):
 
     def forward(self) -> Any:
         return self.function(self.module)
+
+
+def trains(mode: str) -> bool:
+    """Whether a measurement's mode is "train" and not "eval"; refuse others."""
+    return one_of("mode", mode, ("eval", "train")) == "train"
 
 
 def call_on_input(model: nn.Module, batch: Batch) -> Any:

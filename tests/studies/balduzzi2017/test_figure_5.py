@@ -85,7 +85,7 @@ def test_the_gradient_of_the_loss_is_the_chain_rule_over_the_outputs() -> None:
     outputs = network.train()(x).detach()
     errors = outputs.softmax(1) - F.one_hot(labels, 10)  # dℓ/df for the cross-entropy
     expected = sum(
-        errors[:, k : k + 1] * gradient_shattering(network, x, outputs=k, statistics="batch").gradients[0]
+        errors[:, k : k + 1] * gradient_shattering(network, x, outputs=k, mode="batch").gradients[0]
         for k in range(10)
     )
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-9)
@@ -152,7 +152,7 @@ def test_a_trials_rows_are_what_the_measurement_says() -> None:
     images = samples_of("digits", "train", 60, None, "cpu")
     network = trials.build(TINY, images, 4)
     batch = list(trials.minibatches(TINY, images))[1]
-    found = gradient_shattering(network, batch[0], statistics="batch")
+    found = gradient_shattering(network, batch[0], mode="batch")
     rows = matching(frame, depth=4, minibatch=1, gradient="sum")
     values = rows.set_index("quantity")["value"]
     assert values["mean_norm"] == pytest.approx(float(found.mean_norm[0]), rel=1e-5)

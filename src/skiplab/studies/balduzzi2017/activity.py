@@ -82,7 +82,7 @@ def patterns(settings: Patterns, bench: Bench) -> pd.DataFrame:
     for place, seeds in enumerate(groups):
         bench.tell(place / len(groups), f"network {seeds[0]}")
         networks = ensemble(settings.network, seeds, bench.device)
-        found = activation_patterns(networks, inputs, statistics="batch")
+        found = activation_patterns(networks, inputs, mode="batch")
         for quantity in ("activation", "coactivation"):
             for seed, values in zip(seeds, getattr(found, quantity).tolist(), strict=True):
                 rows += [

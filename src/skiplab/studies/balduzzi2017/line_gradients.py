@@ -46,7 +46,7 @@ def gradients(settings: LineGradients, bench: Bench) -> pd.DataFrame:
     for place, seeds in enumerate(groups):
         bench.tell(place / len(groups), f"network {seeds[0]}")
         found = gradient_shattering(
-            ensemble(settings.network, seeds, bench.device), inputs.to(bench.device), statistics="batch"
+            ensemble(settings.network, seeds, bench.device), inputs.to(bench.device), mode="batch"
         )
         for seed, values in zip(seeds, found.autocorrelation(range(settings.lags + 1)).tolist(), strict=True):
             rows += [(seed, "acf", float(lag), value) for lag, value in enumerate(values)]

@@ -189,7 +189,7 @@ def gradients(network: nn.Module, batch: tuple[Any, Any], kind: str) -> Gradient
     from skiplab.measurements.gradient_shattering import gradient_shattering
 
     criterion = F.cross_entropy if kind == "loss" else None
-    return gradient_shattering(network, batch, outputs=kind, statistics="batch", criterion=criterion)
+    return gradient_shattering(network, batch, outputs=kind, mode="batch", criterion=criterion)
 
 
 def clustered(rows: Any, clusters: int, seed: int) -> list[int]:
