@@ -46,9 +46,9 @@ def as_few_and_many(test: Callable[..., None]) -> Callable[..., None]:
 # Names and values that have broken programs before, and any other.
 ODD = (
     "", " ", "-", "--", "-1", "0", "1e999", "nan", "NaN", "inf", "-inf", "1_000", "٣", "½", "0x10", "None", "none",
-    "true", "TRUE", "[]", "{}", "()", "a,b", ",", ",,", "1,2,", "=", "a=b=c", "~", "~root", "C:\\x", ".", "\\", "'", '"',
-    "`id`", "$(id)", "%s%n", "{0}", "[bold]x[/]", "[/]", "[", "\u202e", "\ud800", "é", "漢字", "💥", "\t", "\n", "a\nb",
-    "\x1b[31m", "x" * 300, "cifar10", "digits", "toy2000/figure-1", "toy2000", "tour", "all", "*", "?", "quick",
+    "true", "TRUE", "[]", "{}", "()", "a,b", ",", ",,", "1,2,", "=", "a=b=c", "~", "~root", "C:\\x", ".", "\\", "'",
+    "`id`", "$(id)", "%s%n", "{0}", "[bold]x[/]", "[/]", "[", "\u202e", "\ud800", "é", "漢字", "💥", "\t", "\n",
+    "a\nb", "\x1b[31m", "x" * 300, "cifar10", "digits", "toy2000/figure-1", "toy2000", "tour", "all", "*", "quick",
 )  # fmt: skip
 # No system passes a zero on. A word may become a place: it stays inside the folder of the test.
 words = st.one_of(st.sampled_from(ODD), st.text(max_size=30)).filter(
