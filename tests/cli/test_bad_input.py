@@ -19,7 +19,7 @@ pytest.importorskip("hypothesis", reason="hypothesis is among the packages for d
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from skiplab.checks import SkiplabError
+from skiplab.checks import Refused, SkiplabError
 from skiplab.cli import run as run_command
 from skiplab.data import download, npm
 from skiplab.reproduction.settings import choose, parse_duration
@@ -85,12 +85,16 @@ def walled(counted: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli
     monkeypatch.setattr(run_command, "drawn", lambda study, run: run)
     monkeypatch.setattr("skiplab.cli.show.drawn", lambda study, run: run)
     monkeypatch.setattr(run_command, "write_report", lambda store, out: "left out")
-    monkeypatch.setattr("skiplab.cli.bench.measured", lambda *_: pytest.fail("a benchmark would have run"))
+    monkeypatch.setattr("skiplab.cli.bench.measured", _no_benchmark)
     return counted
 
 
 def _no_network(*_: Any) -> Path:
     raise download.DownloadFailed("the network is closed")
+
+
+def _no_benchmark(*_: Any) -> Any:
+    raise Refused("benchmarks are not run here.")
 
 
 def _no_npm(*_: Any) -> Path:
