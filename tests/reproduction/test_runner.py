@@ -174,7 +174,7 @@ def test_processes_and_serial_store_the_same_bytes(tmp_path: Path, marks: Path) 
 def test_a_finished_trial_is_heard_no_more(
     store: Store, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Workers' progress files outlive their trials; their last word must not be told again."""
+    """A worker's last word may come after its table; it must not be told."""
     monkeypatch.setattr("skiplab.reproduction.executor.TICK", 0.02)
     monkeypatch.setenv("COUNTED_SECONDS", "0.1")
     late: list[str] = []
