@@ -22,6 +22,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from skiplab.interruption import unchanged_by_ctrl_c
+
 PATIENCE, PERIOD = 2.0, 1.0  # seconds before the line shows, and between its changes
 
 P = ParamSpec("P")
@@ -34,7 +36,7 @@ def watched(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        with Waiting(function.__name__) as line:
+        with unchanged_by_ctrl_c((*args, *kwargs.values())), Waiting(function.__name__) as line:
             if can_tell:
                 kwargs.setdefault("tell", line.tell)
             return function(*args, **kwargs)

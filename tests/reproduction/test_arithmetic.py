@@ -30,6 +30,10 @@ from skiplab.studies import CATALOGUE
 STUDIES = ("orhan2017/figure-7", "orhan2018/figure-8", "balduzzi2017/figure-5")
 
 
+def silent(done: float, text: str) -> None:
+    """Hear nothing."""
+
+
 def set_attribute(owner: Any, name: str, value: Any) -> None:
     """Set a flag; the state is put back by ``everything``."""
     setattr(owner, name, value)
@@ -136,7 +140,7 @@ def jobs() -> tuple[Job, ...]:
     for name in STUDIES:
         study = CATALOGUE[name]
         call = next(iter(study.stages[0](Results(choose(study, "smoke", {}).settings))))
-        found.append(Job(call.key(data.fingerprint), call, "cpu", None, None, None))
+        found.append(Job(call.key(data.fingerprint), call, "cpu", None, None))
     return tuple(found)
 
 
@@ -149,7 +153,7 @@ def table_bytes(table: pd.DataFrame | None, folder: Path) -> bytes:
 @cache
 def expected() -> list[pd.DataFrame | None]:
     """The tables of a process in which nothing was set."""
-    return [run_job(job).table for job in jobs()]
+    return [run_job(job, silent).table for job in jobs()]
 
 
 @every_setting
@@ -158,7 +162,7 @@ def test_no_setting_reaches_a_table(names: list[str], tmp_path: Path) -> None:
     with everything(names):
         before = state()
         samples_of.cache_clear()  # or a trial would use what an earlier one has read
-        done = [run_job(job) for job in jobs()]
+        done = [run_job(job, silent) for job in jobs()]
         assert state() == before
     assert [each.problem for each in done] == [""] * len(STUDIES)
     assert [table_bytes(each.table, tmp_path) for each in done] == plain
@@ -171,7 +175,7 @@ def test_settings_are_given_back_after_a_failure(
     monkeypatch.setenv("COUNTED_FAILING", "0")
     with everything(names):
         before = state()
-        assert "was told to fail" in run_job(Job("key", draw.of(Draw(0)), "cpu", None, None, None)).problem
+        assert "was told to fail" in run_job(Job("key", draw.of(Draw(0)), "cpu", None, None), silent).problem
         assert state() == before
 
 

@@ -10,6 +10,7 @@ import shutil
 import tarfile
 import tracemalloc
 from collections import namedtuple
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,39 @@ def test_an_earlier_pack_stays_until_the_new_one_is_whole(
             with pytest.raises(SkiplabError, match="Permission denied"):
                 pack(full, folder / "pack")
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("extra", [0, 40_000])
+def test_killed_between_two_renames_the_earlier_pack_is_there_again(
+    full: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: int
+) -> None:
+    """At every rename, with a new pack of as many pieces and of more."""
+    folder = tmp_path / "carried"
+    pack(full, folder / "pack")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (full.trial_folder(full.runs()[0].trials[0]["key"]) / "more.json").write_bytes(bytes(extra))
+
+    class Killed(BaseException):
+        """Nothing that runs after it is run, as after a real kill."""
+
+    for at in range(len(before) + 4):
+        calls: list[object] = []
+
+        def killed(source: Path, target: Path, calls: list[object] = calls, at: int = at) -> None:
+            calls.append(source)
+            if len(calls) > at:
+                raise Killed
+            os.replace(source, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(pieces, "move", killed)
+            with suppress(Killed):
+                pack(full, folder / "pack")
+        if len(calls) <= at:
+            break  # all renames were done
+        store = Store(tmp_path / f"store-{at}")
+        assert unpack(store, folder / "pack")[0] == 7
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_a_piece_that_is_not_a_plain_file_is_not_replaced(full: Store, tmp_path: Path) -> None:

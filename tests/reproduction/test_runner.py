@@ -14,6 +14,7 @@ from counted_studies import CATALOGUE, COUNT, SHARING, WITH_DATA, Draw, counts, 
 from skiplab.checks import DataMissing
 from skiplab.files import write_bytes
 from skiplab.reproduction.runner import (
+    DataInPart,
     Options,
     TrialFailed,
     Unfinished,
@@ -174,7 +175,7 @@ def test_processes_and_serial_store_the_same_bytes(tmp_path: Path, marks: Path) 
 def test_a_finished_trial_is_heard_no_more(
     store: Store, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Workers' progress files outlive their trials; their last word must not be told again."""
+    """A worker's last word may come after its table; it must not be told."""
     monkeypatch.setattr("skiplab.reproduction.executor.TICK", 0.02)
     monkeypatch.setenv("COUNTED_SECONDS", "0.1")
     late: list[str] = []
@@ -204,6 +205,21 @@ def test_missing_data_are_left_out_or_a_reason_not_to_run(
     reason = can_run(WITH_DATA, "quick", {"data": ("stl10",)})
     assert isinstance(reason, DataMissing)
     assert "skiplab data fetch stl10" in str(reason)
+
+
+def test_a_part_of_a_set_is_used_and_said(
+    store: Store, marks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKIPLAB_DATA", str(tmp_path))
+    file = tmp_path / "cifar-10-batches-bin" / "data_batch_2.bin"
+    file.parent.mkdir()
+    file.write_bytes(bytes(3 * 3073))
+    part = "3 of 50,000 train images and 0 of 10,000 test images"
+    said = f"only a part of cifar10 is here, {part}; `skiplab data fetch cifar10` gets the rest."
+    with pytest.warns(DataInPart, match=said) as heard:
+        run = run_study(WITH_DATA, store, scale="smoke", options=SERIAL)
+    assert len(heard) == 1
+    assert run.provenance["data_in_part"] == {"cifar10": part}
 
 
 def test_a_newer_version_makes_results_stale(store: Store, marks: Path) -> None:

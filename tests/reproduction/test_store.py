@@ -31,7 +31,7 @@ def run_of(name: str = "quick", **changes: Any) -> StudyRun:
         "settings": {"runs": 5},
         "deviations": {},
         "left_out": [],
-        "trials": [{"key": "k", "trial": "toy.draw", "version": 1, "label": ""}],
+        "trials": [{"key": "k", "trial": "toy.draw", "version": 1, "label": "", "stage": "seeds"}],
         "verdicts": [],
         "provenance": {"finished": "2025-01-01T00:00:00+00:00"},
         "seconds": 1.5,

@@ -77,11 +77,6 @@ class Worker:
 
     def end(self) -> str:
         """End it now, and say how it had ended if it had."""
-        # One that works may be writing a checkpoint, and is asked before it is made to.
-        if self.job is not None and self.process.poll() is None:
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(GRACE)
         how = self.process.poll()
         if how is None:
             self.process.kill()
@@ -141,9 +136,13 @@ def _finished(jobs: Sequence[Job], count: int, tell: Tell) -> Iterator[tuple[Job
                     _idle.append(worker)
                     yield job, replace(content, key=job.key), ""
     finally:
+        # Workers may be writing checkpoints, and are asked before they are made to end.
         for worker in busy.values():
-            worker.process.terminate()  # all at once, so that they have their grace together
+            worker.process.terminate()
+        grace = time.monotonic() + GRACE
         for worker in busy.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.process.wait(max(0.0, grace - time.monotonic()))
             worker.end()
 
 

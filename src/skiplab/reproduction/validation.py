@@ -115,7 +115,7 @@ PROVENANCE_TOO: dict[str, Check] = {
     "data": _is(dict),
 }
 TRIAL: dict[str, Check] = {
-    "key": lambda value: isinstance(value, str) and re.fullmatch(r"[0-9a-f]{1,64}", value) is not None,
+    "key": lambda value: isinstance(value, str) and re.fullmatch(r"[0-9A-Za-z]{1,64}", value) is not None,
     "trial": _is(str),
     "version": _is(int),
     "label": _is(str),
