@@ -205,3 +205,21 @@ def test_smoke_runs_have_their_panels(study: Study, smoke_run: Callable[[Study],
     _, over, _ = figure.axes
     labels = [text.get_text() for text in over.get_legend().get_texts()]
     assert labels == ["networks", "rate kept", "γ spared from decay", "no skips"]
+
+
+@pytest.mark.parametrize("study", [FIGURE_2, FIGURE_3], ids=lambda study: study.id)
+def test_figures_have_a_row_per_data_set_and_controls_in_one(study: Study) -> None:
+    figure: Any = study.figure(made_up(5))
+    assert len(figure.axes) == 6
+    labels = [[text.get_text() for text in figure.axes[place].get_legend().get_texts()] for place in (1, 4)]
+    assert "rate kept" in labels[0]
+    assert labels[1] == ["networks"]
+
+
+@pytest.mark.parametrize("study", [FIGURE_2, FIGURE_3], ids=lambda study: study.id)
+def test_without_the_data_set_of_the_controls_the_rest_is_judged(study: Study) -> None:
+    whole = made_up()
+    alone = dataclasses.replace(whole.settings, data=("cifar100-fine",))
+    found = verdicts(study, Results(alone, whole.parts[1:2]))
+    papers = {claim.id for claim in study.claims if claim.source != "ours"}
+    assert {found[claim] for claim in papers} == {"holds"}

@@ -143,6 +143,14 @@ def test_the_schedule_is_the_public_codes() -> None:
     assert {kept.schedule.factor(epoch) for epoch in (0, 90, 130)} == {1.0}
 
 
+def test_one_data_set_alone_names_the_same_trials_as_both() -> None:
+    """So that each can be trained in a command of its own, and a last one judges all."""
+    whole = STUDY.settings["paper"]
+    both = networks(Results(whole))
+    parts = [networks(Results(dataclasses.replace(whole, data=(name,)))) for name in whole.data]
+    assert sorted(map(repr, both)) == sorted(repr(call) for part in parts for call in part)
+
+
 def test_paper_scale_is_resnet_32_on_both_sets_with_controls() -> None:
     calls = networks(Results(STUDY.settings["paper"]))
     main = [call.settings for call in calls if call.stage == "networks"]

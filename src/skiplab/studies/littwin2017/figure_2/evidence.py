@@ -25,7 +25,7 @@ def grow(results: Results) -> Iterator[Evidence]:
         found = means(results, data, "absorbed")
         for epoch in (settings.drops[0], settings.epochs):
             yield judged(f"{name}, epoch {epoch} over 1", [found.log_ratio(epoch, 1)], doubt)
-    first = settings.data[0]
+    first = settings.control_data
     for stage in CONTROLS:
         if kept(results, stage) and stage != FLOAT32:
             other = means(results, first, "absorbed", stage)
@@ -75,14 +75,14 @@ def _gain(late: np.ndarray, early: np.ndarray) -> np.ndarray:
 
 def because_of_the_drop(results: Results) -> Iterator[Evidence]:
     """The slope after the drop less that of the same networks whose rate was kept, in units of the slope before."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, same_seeds, sets
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, means, same_seeds
 
     settings = results.settings
-    data, name, doubt = next(sets(results))
-    kept_rate = means(results, data, "absorbed", branch=RATE_KEPT)
-    main, control = same_seeds(means(results, data, "absorbed"), kept_rate)
-    early = abs(main.slopes(settings.early).mean())
-    yield judged(name, [(main.slopes(settings.late) - control.slopes(settings.late)) / early], doubt)
+    for data, name, doubt in control_set(results):
+        kept_rate = means(results, data, "absorbed", branch=RATE_KEPT)
+        main, control = same_seeds(means(results, data, "absorbed"), kept_rate)
+        early = abs(main.slopes(settings.early).mean())
+        yield judged(name, [(main.slopes(settings.late) - control.slopes(settings.late)) / early], doubt)
 
 
 def waving(results: Results) -> Iterator[Evidence]:
@@ -103,12 +103,12 @@ def waving(results: Results) -> Iterator[Evidence]:
 
 def needs_skips(results: Results) -> Iterator[Evidence]:
     """Growth until the second drop of residual networks and of plain ones of the same seeds."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, kept, means, same_seeds, sets
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, kept, means, same_seeds
 
-    data, name, doubt = next(sets(results))
     end = results.settings.drops[1]
-    if not kept(results, PLAIN):
-        yield Evidence(name, [[], []], detail="plain networks were not trained")
-        return
-    pair = same_seeds(means(results, data, "absorbed"), means(results, data, "absorbed", PLAIN))
-    yield judged(name, [each.log_ratio(end, 1) for each in pair], doubt, paired=True)
+    for data, name, doubt in control_set(results):
+        if not kept(results, PLAIN):
+            yield Evidence(name, [[], []], detail="plain networks were not trained")
+            continue
+        pair = same_seeds(means(results, data, "absorbed"), means(results, data, "absorbed", PLAIN))
+        yield judged(name, [each.log_ratio(end, 1) for each in pair], doubt, paired=True)

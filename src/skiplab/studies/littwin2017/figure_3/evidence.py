@@ -59,22 +59,22 @@ def knots(curves: Curves, start: int, end: int) -> np.ndarray:
 
 def because_of_the_drop(results: Results) -> Iterator[Evidence]:
     """ln of mean ‖γ‖ at the second drop, of networks whose rate was kept over the others of the same seeds."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, same_seeds, sets
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, means, same_seeds
 
-    data, name, doubt = next(sets(results))
     second = results.settings.drops[1]
-    pair = same_seeds(means(results, data, "scale", branch=RATE_KEPT), means(results, data, "scale"))
-    yield judged(name, [each.log().at(second) for each in pair], doubt, paired=True)
+    for data, name, doubt in control_set(results):
+        pair = same_seeds(means(results, data, "scale", branch=RATE_KEPT), means(results, data, "scale"))
+        yield judged(name, [each.log().at(second) for each in pair], doubt, paired=True)
 
 
 def without_decay(results: Results) -> Iterator[Evidence]:
     """The same fall where γ does not decay after the drop."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, means
 
-    data, name, doubt = next(sets(results))
     first, second = results.settings.drops
-    spared = means(results, data, "scale", branch=SCALES_SPARED)
-    yield judged(name, [spared.log_ratio(first, second)], doubt)
+    for data, name, doubt in control_set(results):
+        spared = means(results, data, "scale", branch=SCALES_SPARED)
+        yield judged(name, [spared.log_ratio(first, second)], doubt)
 
 
 def moves(results: Results) -> Iterator[Evidence]:
