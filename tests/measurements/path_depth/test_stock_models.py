@@ -1,7 +1,9 @@
-"""Stock models of torchvision, timm and transformers: residual additions are found, and parts add up to the output."""
+"""Stock models of torchvision, timm and transformers: residual additions are found, parts add up to the output."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -18,23 +20,20 @@ from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
+_KEPT: list[Any] = []  # a library's definitions live as long as it does
+
+
 @pytest.fixture(scope="module")
 def torchvision_models() -> Any:
-    """torchvision.models; a wheel whose C++ part does not load needs its operators' names declared."""
-    pytest.importorskip("torchvision", exc_type=ImportError) if _declared() else None
-    return pytest.importorskip("torchvision.models")
-
-
-def _declared() -> bool:
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
+    """torchvision.models; a wheel whose compiled part does not load needs two operators' names declared."""
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("torchvision is not installed")
+    if not hasattr(torch.ops.torchvision, "nms"):
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _KEPT.append(library)
-    return True
-
-
-_KEPT: list[Any] = []  # a library's definitions live as long as it does
+        _KEPT.append(library)
+    return importlib.import_module("torchvision.models")
 
 
 def seeded(build: Callable[[], nn.Module]) -> nn.Module:
@@ -55,7 +54,10 @@ def adds_up(net: nn.Module, inputs: Any) -> ResidualBlocks:
     found = residual_blocks(net, inputs)
     branches = {block.call: block.branch for block in found.blocks}
     follower = PathFollower(Polynomial(len(found.blocks)), branches, (), live_means=False)
-    call: Callable[[nn.Module], Any] = lambda m: m(**inputs) if isinstance(inputs, dict) else m(inputs)  # noqa: E731
+
+    def call(model: nn.Module) -> Any:
+        return model(**inputs) if isinstance(inputs, dict) else model(inputs)
+
     with torch.no_grad():
         value, parts = split_output(follower, net, call)
     assert (parts.sum(0) - value).abs().max() <= 1e-12 * parts.abs().sum(0).max()

@@ -51,17 +51,9 @@ def trend_epochs(epochs: int) -> tuple[int, ...]:
     return tuple(sorted({1, *(round(part * epochs / EIGHTHS) for part in range(1, EIGHTHS + 1))} - {0}))
 
 
-def path_epochs(epochs: int) -> tuple[int, ...]:
-    """Before training, after the first epoch, and every quarter of the training, of a long one every eighth."""
-    if epochs >= 100:
-        return (0, 2, 5, 10, *trend_epochs(epochs))
-    return tuple(sorted({0, 1, *(round(part * epochs / 4) for part in range(1, 5))}))
-
-
 def strip_toys(settings: ToySettings, **changes: Any) -> Toys:
-    """Networks that only show how much a choice matters: fewer, for fewer epochs, and without path lengths."""
-    few = replace(settings, runs=settings.strip_runs, epochs=settings.strip_epochs)
-    return toys(few, **{"paths_at": (), **changes})
+    """Networks that only show how much a choice matters: fewer, and for fewer epochs."""
+    return toys(replace(settings, runs=settings.strip_runs, epochs=settings.strip_epochs), **changes)
 
 
 def toys(settings: ToySettings, **changes: Any) -> Toys:
@@ -78,7 +70,6 @@ def toys(settings: ToySettings, **changes: Any) -> Toys:
         width=settings.width,
         blocks=settings.blocks,
         at=tuple(sorted({*early, *trend})),
-        paths_at=tuple(sorted(path_epochs(settings.epochs))),
         path_samples=settings.path_samples,
     )
     parts: dict[str, Any] = {"mixture": mixture, "training": training}

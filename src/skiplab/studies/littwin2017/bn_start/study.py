@@ -55,7 +55,8 @@ def figure(results: Results) -> Any:
 
 STUDY = Study(
     id="littwin2017/bn-start",
-    item="Section 4.1",
+    item="BN start",
+    source="section 4.1",
     words=__file__,
     settings=scales(
         Settings,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LATER = "ResNet-32"  # where there are none yet
 NOT_YET = "trained at paper scale, on a GPU"
+EARLY = (0, 1)  # epochs
 RISE = 0.05  # of the depth: below, D does not rise and nothing can be said of what makes it rise
 
 
@@ -136,10 +137,12 @@ def early_gradients(results: Results) -> Iterator[Evidence]:
     import numpy as np
 
     for group, headline, why_not in groups(results):
-        for epoch in (0, 1):
+        for epoch in EARLY:
+            if epoch not in group.curve(results, DEPTH)[0]:
+                continue
             shares = group.by_length(results, GRADIENT_SHARE, epoch)
             short = shares[:, np.arange(shares.shape[1]) < group.blocks / 2].sum(1)
-            detail = f"{short.mean():.2f} of the gradient" if len(short) else "not measured"
+            detail = f"{short.mean():.2f} of the gradient"
             yield judged(
                 f"{group.name}, epoch {epoch}",
                 [short - 0.5],
@@ -215,7 +218,7 @@ def low_before_deep(results: Results) -> Iterator[Evidence]:
 
     for group, headline, why_not in groups(results):
         epochs, found = depths(results, group)
-        seen, losses = group.curve(results, "loss", 0)
+        seen, losses = training_loss(results, group)
         why_not = why_not or _no_rise(found[:, -1] - found[:, 0], group.blocks)
         samples = []
         if not why_not:
@@ -225,6 +228,15 @@ def low_before_deep(results: Results) -> Iterator[Evidence]:
         yield judged(group.name, [samples], why_not, headline=headline)
     if not results.settings.resnets:
         yield Evidence(LATER, [[]], detail=NOT_YET)
+
+
+def training_loss(results: Results, group: Group) -> tuple[np.ndarray, np.ndarray]:
+    """Epochs and the loss (networks, epochs): the mean in an epoch, and before training that of new samples."""
+    import numpy as np
+
+    seen, losses = group.curve(results, "loss", 0)
+    before = group.curve(results, "test_loss", 0)[1][:, :1]
+    return np.concatenate([[0], seen]), np.concatenate([before, losses], axis=1)
 
 
 def crossing(epochs: np.ndarray, values: np.ndarray, part: float) -> float:

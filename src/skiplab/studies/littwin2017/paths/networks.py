@@ -1,4 +1,8 @@
-"""The networks whose paths are measured: figures 1d and 1e's, figure 2's, and scaled ones before training."""
+"""The networks whose paths are measured: figures 1d and 1e's, figure 2's, and scaled ones before training.
+
+Small networks are trained again with path lengths measured on the way: the very networks of figures 1d and 1e, since
+seeds, data and training are theirs. ResNets are measured in figure 2's own trials.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 WITH, WITHOUT, SMALL, FROZEN = "toys, BN", "toys, no BN", "toys, no BN, gain .3", "toys, BN, λ stays 1"
 TOYS: dict[str, dict[str, Any]] = {
     WITH: {},
-    WITHOUT: {"norm": None, "rate": RATE, "forces": True},  # figure 1e's, and so the same trial
+    WITHOUT: {"norm": None, "rate": RATE},
     SMALL: {"norm": None, "rate": RATE, "gain": 0.3},
     FROZEN: {"frozen": True},
 }
@@ -48,11 +52,22 @@ def resnet_sizes(settings: Any) -> resnet_settings.ResNetSettings:
     return resnet_settings.ResNetSettings(**{**RESNET_SIZES[settings.sizes], **own})
 
 
+def path_epochs(epochs: int) -> tuple[int, ...]:
+    """Before training, after the first epoch, and every quarter of the training, of a long one every eighth."""
+    if epochs >= 100:
+        return tuple(sorted({0, 2, 5, 10, *toy_settings.trend_epochs(epochs)}))
+    return tuple(sorted({0, 1, *(round(part * epochs / 4) for part in range(1, 5))}))
+
+
 def trained(results: Results) -> list[Call]:
     """Name the networks that are trained."""
     settings = results.settings
     sizes = toy_sizes(settings)
-    calls = [toys.train.of(toy_settings.toys(sizes, **own), name, stage=name) for name, own in TOYS.items()]
+    at = path_epochs(sizes.epochs)
+    calls = [
+        toys.train.of(toy_settings.toys(sizes, paths_at=at, **own), name, stage=name)
+        for name, own in TOYS.items()
+    ]
     if settings.resnets:
         kept = (resnet_settings.NETWORKS, resnet_settings.FROZEN)
         own = resnet_sizes(settings)

@@ -38,9 +38,10 @@ def draw(results: Results) -> Figure:
     for group in groups:
         _over_training(over, results, group, looks[group.name])
     over.axhline(0.5, color="#777777", linestyle=":", linewidth=0.9)
-    over.set_xscale("symlog", linthresh=1)
+    over.set_xscale("symlog", linthresh=1, linscale=0.4)
+    over.set_xlim(-0.15, None)
     last = int(max(depths(results, group)[0][-1] for group in groups))
-    ticks = [tick for tick in (0, 1, 5, 10, 24, 50, 164, 200) if tick <= last]
+    ticks = [tick for tick in (0, 1, 2, 5, 10, 20, 50, 100, 200) if tick <= last]
     over.set_xticks(ticks, [str(tick) for tick in ticks])
     over.minorticks_off()
     over.set(xlabel="epoch", ylabel="effective depth / p", ylim=(0, None))

@@ -37,7 +37,6 @@ def figure(results: Results) -> Any:
 
 STUDY = Study(
     id="littwin2017/paths",
-    item="Section 4",
     words=__file__,
     settings=scales(
         Settings,
