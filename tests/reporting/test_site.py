@@ -266,6 +266,31 @@ def test_the_scoreboard_counts_claims_and_ours_apart(built: Path, fabricated: Fa
     assert board[-1]["condition"] == fabricated.hostile
 
 
+def test_what_depends_on_the_initial_scale_or_is_too_small_is_told(
+    fabricated: Fabricated, tmp_path: Path
+) -> None:
+    """One more row at another gain that says the reverse, and one claim contradicted for want of an effect."""
+    name, rows = next((study, rows) for study, rows in fabricated.verdicts.items() if rows)
+    first = dataclasses.replace(
+        rows[0], claim="scale", verdict="holds", headline=True, worth=0.5, low=0.6, high=2.0
+    )
+    reverse = {"verdict": "contradicted", "statistic": -1.0, "low": -2.0, "high": -0.5}
+    turned = dataclasses.replace(first, condition="gain 1", headline=False, **reverse)
+    small = dataclasses.replace(
+        first, claim="small", verdict="contradicted", statistic=0.1, low=-0.1, high=0.3
+    )
+    run = dataclasses.replace(fabricated.runs[name], verdicts=[first, turned, small])
+    catalogue = fabricated.catalogue
+    board = pages.index(catalogue.papers, catalogue.studies, {name: run})
+    assert (board["small"], board["turned"]) == (1, 1)
+    site.build(catalogue, {name: run}, tmp_path / "site")
+    index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "1 is so for want of an effect worth having" in index
+    assert "1 verdict depends on the initial scale" in index
+    page = (tmp_path / "site" / "studies" / name / "index.html").read_text(encoding="utf-8")
+    assert "depends on the initial scale: contradicted in 1 of 1 further conditions, such as gain 1" in page
+
+
 def test_hostile_text_stays_text(built: Path, fabricated: Fabricated) -> None:
     for path in (built / "index.html", built / "studies" / "odd2020" / "theorem-1" / "index.html"):
         assert "<script>alert" not in path.read_text(encoding="utf-8")
