@@ -66,7 +66,7 @@ def _decay(
 def _ratios(ax: Axes, results: Results, before: Sequence[int], after: Sequence[int]) -> None:
     groups = {}
     for when, depths, numbers, loss in (
-        ("0", before, untrained, "clean_loss"),
+        ("start", before, untrained, "clean_loss"),
         ("end", after, values, "loss"),
     ):
         for depth in depths:
