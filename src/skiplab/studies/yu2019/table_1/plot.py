@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from skiplab.figures.paired_dots import Groups, Printed, side_by_side
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import Groups, Printed, side_by_side
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, is_papers, steps, values
 from skiplab.studies.yu2019.table_1.evidence import ERRORS, FACTORS, LOSSES, at_equal_rates, increase
 

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from skiplab.figures.colours import colour_of
+from skiplab.figures.paired_dots import side_by_side
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import side_by_side
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, is_papers
 from skiplab.studies.yu2019.table_3.evidence import (
     AFTER,
@@ -27,9 +27,13 @@ MODELS = (PLAIN, RESIDUAL)
 
 
 def draw(results: Results) -> Figure:
-    """Draw all weights, ID entries and masses; a second column after training, if there was any."""
+    """Draw all weights, ID entries and masses, before training alone or in two columns before and after it."""
     columns = (False, True) if len(end_of(results, PLAIN, "mass")) else (False,)
-    figure, axes = new_figure(len(columns), rows=3, width=PAGE_WIDTH if len(columns) > 1 else 4.2, height=7.0)
+    if len(columns) > 1:
+        figure, axes = new_figure(2, rows=3, width=PAGE_WIDTH, height=7.0)
+    else:
+        figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.6)
+        axes = axes.T
     for column, after in enumerate(columns):
         depth = depth_of(results) if after else untrained_depth(results)
         _weights(axes[0, column], results, after)
@@ -61,7 +65,7 @@ def _id_entries(ax: Axes, results: Results, after: bool) -> None:
         low, high = counts.min(0), counts.max(0)
         ax.stairs(counts.mean(0), edges, color=colour_of(model), linewidth=1.0)
         ax.stairs(high, edges, baseline=low, color=colour_of(model), alpha=0.2, fill=True, linewidth=0)
-    ax.set(xlabel="weight (ID entries)", ylabel="ID entries per bin", xlim=(-1, 2))
+    ax.set(xlabel="weight of ID entries", ylabel="ID entries per bin", xlim=(-1, 2))
 
 
 def _masses(ax: Axes, results: Results, after: bool) -> None:

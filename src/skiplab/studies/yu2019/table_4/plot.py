@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from skiplab.figures.paired_dots import side_by_side
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import side_by_side
 from skiplab.studies.yu2019.pairs import values
 from skiplab.studies.yu2019.table_4.evidence import (
     ACTING,

@@ -1,4 +1,4 @@
-"""What several figures of yu2019 draw: networks as dots side by side, pairs joined, the paper's numbers as stars."""
+"""Networks as dots side by side, those of one seed joined, and a paper's own numbers as stars."""
 
 from __future__ import annotations
 
