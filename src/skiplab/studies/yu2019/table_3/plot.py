@@ -24,6 +24,7 @@ from skiplab.studies.yu2019.table_3.evidence import (
 )
 
 MODELS = (PLAIN, RESIDUAL)
+SHORT = ("all", "≥ .25", "ID")  # of MASSES
 
 
 def draw(results: Results) -> Figure:
@@ -54,7 +55,7 @@ def _weights(ax: Axes, results: Results, after: bool) -> None:
         heights.append(mean)
         ax.stairs(mean, edges, color=colour_of(model), label=_name(model), linewidth=1.0)
     far = np.concatenate(heights)
-    ax.set_ylim(0, 1.15 * far[np.tile(np.abs(edges[:-1]) > 0.3, 2)].max())
+    ax.set_ylim(0, 1.5 * far[np.tile(np.abs(edges[:-1]) > 0.3, 2)].max())
     ax.set(xlabel="weight", ylabel="weights per bin of .025", xlim=(-1, 2))
     ax.legend(fontsize=7, loc="upper right")
 
@@ -72,13 +73,12 @@ def _masses(ax: Axes, results: Results, after: bool) -> None:
     numbers = end_of if after else start_of
     groups = {
         words: {model: numbers(results, model, quantity) for model in MODELS}
-        for quantity, words in MASSES.items()
+        for quantity, words in zip(MASSES, SHORT, strict=True)
     }
     stars = is_papers(results.settings) if after else is_papers_size(results.settings)
     print_of = AFTER if after else BEFORE
     printed = {
-        words: {model: float(print_of[model][place]) for model in MODELS}
-        for place, words in enumerate(MASSES.values())
+        words: {model: float(print_of[model][place]) for model in MODELS} for place, words in enumerate(SHORT)
     }
     side_by_side(ax, groups, printed if stars else None, legend=not after)
     ax.set_yscale("log")
