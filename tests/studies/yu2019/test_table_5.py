@@ -118,6 +118,20 @@ def test_the_residual_column_is_table_2s_plain_one() -> None:
     assert math.exp(math.log(LOSSES[44] / LOSSES[20])) == pytest.approx(1.001, abs=5e-4)
 
 
+def _stuck(table: pd.DataFrame) -> pd.Series:
+    return table["value"].where(table["quantity"] != "loss", 2.0)
+
+
+def test_networks_that_have_not_learnt_compare_nothing() -> None:
+    parts = [
+        dataclasses.replace(part, table=part.table.assign(value=_stuck(part.table)))
+        for part in made_up().parts
+    ]
+    found = verdicts(STUDY, Results(PAPER, parts))
+    assert found["dense-half-better"] == found["keep-most-accuracy"] == found["kwi-worse"] == "undecided"
+    assert found["better-than-guessing"] == "holds"
+
+
 def test_printed_levels_are_judged_at_the_papers_length_alone() -> None:
     shorter = verdicts(STUDY, made_up(dataclasses.replace(PAPER, images=1000), losses=everywhere(2.0)))
     assert shorter["printed-errors"] == shorter["printed-losses"] == "undecided"

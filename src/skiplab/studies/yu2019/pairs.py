@@ -5,6 +5,7 @@ All these items name the same trials, which therefore run once. What several of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 PLAIN, RESIDUAL = "plain", "residual"
 DEAD = 0.85  # a training error above: less than 1.5 times as often right as guessing among ten classes
+LEARNT = math.log(10) / 2  # networks that end with a larger L have hardly left the loss of guessing
 NOT_HERE = f"not trained here for {Training.epochs} epochs on all images"
 Rows = Iterator[tuple[str, float, Any, str]]  # a condition, the number printed for it, ours, a detail
 
@@ -189,6 +191,15 @@ def those_that_learn(found: Evidence, alive: np.ndarray) -> Iterator[Evidence]:
     yield replace(found, detail="; ".join(filter(None, (found.detail, dead))))
     left = [each[alive] for each in found.samples]
     yield replace(found, condition=f"{found.condition}, those that learn", samples=left, headline=False)
+
+
+def if_learnt(results: Results, found: Evidence) -> Evidence:
+    """The evidence, without its numbers where networks have learnt too little to tell what trained ones do."""
+    loss = values(results, RESIDUAL, results.settings.first_depth, "loss").mean()
+    if loss < LEARNT:
+        return found
+    why = f"residual networks end at L = {loss:.2f}, so that none has been trained to an end"
+    return replace(found, samples=[()] * len(found.samples), detail=why)
 
 
 def same_seeds(*samples: np.ndarray) -> list[np.ndarray]:

@@ -9,9 +9,9 @@ from matplotlib.lines import Line2D
 
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import mean_interval
+from skiplab.figures.paired_dots import STAR
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import STAR
 from skiplab.studies.yu2019.figure_9.evidence import MEANS, PEAK, curves, gap
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, is_papers
 from skiplab.studies.yu2019.transferred import shade_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
@@ -14,6 +13,7 @@ from skiplab.studies.yu2019.pairs import (
     PLAIN,
     RESIDUAL,
     both,
+    if_learnt,
     is_papers,
     living,
     logs,
@@ -38,9 +38,6 @@ ERRORS = {
 }
 # By what factors L grows, as the text has it: table 1's, and between 32 and 44 layers figure 9's means of ten runs.
 FACTORS = {(20, 32): (0.1225 / 0.07227, 0.04847 / 0.04287), (20, 44): (6.85, 1.73), (32, 44): (3.54, 1.51)}
-
-
-LEARNT = math.log(10) / 2  # networks that end with a larger L have hardly left the loss of guessing
 
 
 def at_equal_rates(results: Results) -> dict[str, Any]:
@@ -125,15 +122,6 @@ def gap_grows(quantity: str) -> Found:
             yield Evidence(words, pair, headline=False, paired=True)
 
     return growth
-
-
-def if_learnt(results: Results, found: Evidence) -> Evidence:
-    """The evidence, without its numbers where networks have learnt too little for more layers to do harm."""
-    loss = values(results, RESIDUAL, results.settings.first_depth, "loss").mean()
-    if loss < LEARNT:
-        return found
-    why = f"residual networks end at L = {loss:.2f}, so that none has been trained to an end"
-    return replace(found, samples=[()] * len(found.samples), detail=why)
 
 
 def increase(results: Results, model: str, start: int, end: int, **where: Any) -> np.ndarray:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
+from skiplab.figures.paired_dots import Groups, Printed, side_by_side
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import Groups, Printed, side_by_side
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, is_papers, steps, values
 from skiplab.studies.yu2019.table_1.evidence import ERRORS, FACTORS, LOSSES, at_equal_rates, increase
 
@@ -54,6 +54,9 @@ def _logarithmic(ax: Axes) -> None:
     low, high = ax.dataLim.intervaly
     if low > 0 and high > 3 * low:
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _factors(ax: Axes, results: Results) -> None:

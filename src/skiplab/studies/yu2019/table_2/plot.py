@@ -9,9 +9,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from skiplab.figures.curves import learning_curves, median_interval
+from skiplab.figures.paired_dots import side_by_side
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import side_by_side
 from skiplab.studies.yu2019.table_2.evidence import PRINTED, divergence, ends
 from skiplab.studies.yu2019.table_2.trials import FIRST, SECOND, train_pairs
 from skiplab.studies.yu2019.transferred import shade_of

@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from skiplab.figures.colours import colour_of, label_of
+from skiplab.figures.colours import colour_of
+from skiplab.figures.paired_dots import side_by_side
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import side_by_side
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, is_papers
 from skiplab.studies.yu2019.table_3.evidence import (
     AFTER,
@@ -24,25 +24,24 @@ from skiplab.studies.yu2019.table_3.evidence import (
 )
 
 MODELS = (PLAIN, RESIDUAL)
+SHORT = ("all", "≥ .25", "ID")  # of MASSES
 
 
 def draw(results: Results) -> Figure:
-    """Draw a row of all weights, a row of ID entries, and masses; on the right after training, if there was any."""
-    trained = bool(len(end_of(results, PLAIN, "mass")))
-    figure, axes = new_figure(2, rows=3, width=PAGE_WIDTH, height=7.0)
-    for column, after in enumerate((False, True)):
+    """Draw all weights, ID entries and masses, before training alone or in two columns before and after it."""
+    columns = (False, True) if len(end_of(results, PLAIN, "mass")) else (False,)
+    if len(columns) > 1:
+        figure, axes = new_figure(2, rows=3, width=PAGE_WIDTH, height=7.0)
+    else:
+        figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.6)
+        axes = axes.T
+    for column, after in enumerate(columns):
         depth = depth_of(results) if after else untrained_depth(results)
-        words = f"{'after' if after else 'before'} training, {depth} layers"
-        if after and not trained:
-            for ax in axes[:, column]:
-                ax.text(0.5, 0.5, "not trained in this run", ha="center", color="#666666")
-                ax.set_axis_off()
-            continue
         _weights(axes[0, column], results, after)
-        axes[0, column].set(title=words)
+        axes[0, column].set(title=f"{'after' if after else 'before'} training, {depth} layers")
         _id_entries(axes[1, column], results, after)
         _masses(axes[2, column], results, after)
-    for ax, letter in zip(axes.flat, "abcdef", strict=True):
+    for ax, letter in zip(axes.flat, "abcdef", strict=False):
         panel_letter(ax, letter)
     return figure
 
@@ -56,9 +55,9 @@ def _weights(ax: Axes, results: Results, after: bool) -> None:
         heights.append(mean)
         ax.stairs(mean, edges, color=colour_of(model), label=_name(model), linewidth=1.0)
     far = np.concatenate(heights)
-    ax.set_ylim(0, 1.15 * far[np.tile(np.abs(edges[:-1] - 0.0) > 0.3, 2)].max())
-    ax.set(xlabel="weight", ylabel="weights per bin of .025", xlim=(-1, 1.5))
-    ax.legend(fontsize=7, loc="upper left")
+    ax.set_ylim(0, 1.5 * far[np.tile(np.abs(edges[:-1]) > 0.3, 2)].max())
+    ax.set(xlabel="weight", ylabel="weights per bin of .025", xlim=(-1, 2))
+    ax.legend(fontsize=7, loc="upper right")
 
 
 def _id_entries(ax: Axes, results: Results, after: bool) -> None:
@@ -67,20 +66,19 @@ def _id_entries(ax: Axes, results: Results, after: bool) -> None:
         low, high = counts.min(0), counts.max(0)
         ax.stairs(counts.mean(0), edges, color=colour_of(model), linewidth=1.0)
         ax.stairs(high, edges, baseline=low, color=colour_of(model), alpha=0.2, fill=True, linewidth=0)
-    ax.set(xlabel="weight (ID entries)", ylabel="ID entries per bin", xlim=(-1, 1.5))
+    ax.set(xlabel="weight of ID entries", ylabel="ID entries per bin", xlim=(-1, 2))
 
 
 def _masses(ax: Axes, results: Results, after: bool) -> None:
     numbers = end_of if after else start_of
     groups = {
         words: {model: numbers(results, model, quantity) for model in MODELS}
-        for quantity, words in MASSES.items()
+        for quantity, words in zip(MASSES, SHORT, strict=True)
     }
     stars = is_papers(results.settings) if after else is_papers_size(results.settings)
     print_of = AFTER if after else BEFORE
     printed = {
-        words: {model: float(print_of[model][place]) for model in MODELS}
-        for place, words in enumerate(MASSES.values())
+        words: {model: float(print_of[model][place]) for model in MODELS} for place, words in enumerate(SHORT)
     }
     side_by_side(ax, groups, printed if stars else None, legend=not after)
     ax.set_yscale("log")
@@ -88,4 +86,4 @@ def _masses(ax: Axes, results: Results, after: bool) -> None:
 
 
 def _name(model: str) -> str:
-    return label_of(model) + (" (p)" if model == PLAIN else " with ones (t)")
+    return {PLAIN: "p (plain)", RESIDUAL: "t (residual)"}[model]

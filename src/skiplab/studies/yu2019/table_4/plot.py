@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from skiplab.figures.paired_dots import side_by_side
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import side_by_side
 from skiplab.studies.yu2019.pairs import values
 from skiplab.studies.yu2019.table_4.evidence import (
     ACTING,
@@ -66,7 +66,7 @@ def _decay(
 def _ratios(ax: Axes, results: Results, before: Sequence[int], after: Sequence[int]) -> None:
     groups = {}
     for when, depths, numbers, loss in (
-        ("0", before, untrained, "clean_loss"),
+        ("start", before, untrained, "clean_loss"),
         ("end", after, values, "loss"),
     ):
         for depth in depths:

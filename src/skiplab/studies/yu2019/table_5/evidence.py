@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
-from skiplab.studies.yu2019.pairs import NOT_HERE, RESIDUAL, is_papers, same_seeds, steps, values
+from skiplab.studies.yu2019.pairs import NOT_HERE, RESIDUAL, if_learnt, is_papers, same_seeds, steps, values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +78,8 @@ def keep_accuracy(results: Results) -> Iterator[Evidence]:
     for depth in sorted(results.settings.depths):
         own, residual = 1 - ends(results, DIAGONAL, depth), 1 - residual_ends(results, depth)
         paper = (1 - ERRORS[depth]) / (1 - BASELINE[depth]) - KEPT if is_papers(results.settings) else None
-        yield Evidence(f"{depth} layers", [own / residual - KEPT], paper_value=paper)
+        found = Evidence(f"{depth} layers", [own / residual - KEPT], paper_value=paper)
+        yield if_learnt(results, found)
 
 
 def no_degradation(results: Results) -> Iterator[Evidence]:
@@ -91,7 +92,8 @@ def no_degradation(results: Results) -> Iterator[Evidence]:
         paper = float(np.log(LOSSES[end] / LOSSES[start])) if is_papers(results.settings) else None
         headline = (start, end) == (depths[0], depths[-1])
         words = f"{start} → {end} layers"
-        yield Evidence(words, same_seeds(*pair), paper_value=paper, headline=headline, paired=True)
+        found = Evidence(words, same_seeds(*pair), paper_value=paper, headline=headline, paired=True)
+        yield if_learnt(results, found)
 
 
 def dense_better(results: Results) -> Iterator[Evidence]:
@@ -101,7 +103,8 @@ def dense_better(results: Results) -> Iterator[Evidence]:
         pair = [ends(results, DIAGONAL, depth), ends(results, model, depth)]
         paper = ERRORS[depth] - DENSE_ERROR if is_papers(results.settings) else None
         words = f"{depth} layers, {VARIANTS[model]}"
-        yield Evidence(words, pair, paper_value=paper, headline=model == DENSE, paired=True)
+        found = Evidence(words, pair, paper_value=paper, headline=model == DENSE, paired=True)
+        yield if_learnt(results, found)
 
 
 # Ours ----------------------------------------------------------------------------------------------------------
@@ -111,7 +114,8 @@ def zeroed_worse(results: Results) -> Iterator[Evidence]:
     """Test errors of trained residual networks with zeroed kernels and of networks trained with T′."""
     for depth in sorted(results.settings.depths):
         zeroed = residual_ends(results, depth, "diagonal_test_error")
-        yield Evidence(f"{depth} layers", [zeroed, ends(results, DIAGONAL, depth)], paired=True)
+        pair = [zeroed, ends(results, DIAGONAL, depth)]
+        yield if_learnt(results, Evidence(f"{depth} layers", pair, paired=True))
 
 
 def _beside(model: str) -> Found:
@@ -120,7 +124,7 @@ def _beside(model: str) -> Found:
     def found(results: Results) -> Iterator[Evidence]:
         depth = results.settings.first_depth
         pair = [ends(results, each, depth) for each in (model, DIAGONAL)]
-        yield Evidence(f"{depth} layers", pair, paired=True)
+        yield if_learnt(results, Evidence(f"{depth} layers", pair, paired=True))
 
     return found
 

@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from skiplab.figures.curves import final_dots
+from skiplab.figures.paired_dots import STAR, side_by_side
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.yu2019.drawing import STAR, side_by_side
 from skiplab.studies.yu2019.pairs import RESIDUAL, is_papers
 from skiplab.studies.yu2019.table_5.evidence import (
     BASELINE,

@@ -1,4 +1,4 @@
-"""What several figures of yu2019 draw: networks as dots side by side, pairs joined, the paper's numbers as stars."""
+"""Networks as dots side by side, those of one seed joined, and a paper's own numbers as stars."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def side_by_side(ax: Axes, groups: Groups, printed: Printed | None = None, *, le
     ax.set_xlim(-0.6, len(groups) - 0.4)
     ax.grid(False, axis="x")
     if legend:
-        ax.legend(handles=keys(models, stars=any(words in groups for words in printed)), fontsize=7)
+        shown = keys(models, stars=any(words in groups for words in printed))
+        # On white, since it may have to lie on the lines that join pairs.
+        ax.legend(handles=shown, fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
 
 
 def keys(models: list[str], *, stars: bool) -> list[Line2D]:
