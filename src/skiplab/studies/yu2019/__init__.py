@@ -21,7 +21,16 @@ PAPER = Paper(
     authors="Shuzhi Yu, Carlo Tomasi",
     year=2019,
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
-    carried_by=("transform same-function", "table-1 residual-lower-loss", "table-1 residual-lower-error"),
+    carried_by=(
+        "transform same-function",
+        "table-1 residual-lower-loss",
+        "table-1 residual-lower-error",
+        "figure-2 lower-error-at-equal-risk",
+        "figure-3 tenth-layer",
+        "noise same-noise",
+        "interlayer-cushion residual-larger-cushion",
+        "figure-12 residual-above-plain",
+    ),
 )
 STUDIES = (
     transform.STUDY,
