@@ -35,8 +35,9 @@ def made_up(pairs: int = 13, **changes: Any) -> Results:
     """Networks as the claims say but for what is changed.
 
     By how much less (ln) residual networks change under "absolute" and "relative" noise and how much less accuracy
-    they have "lost"; how strongly a "dose" lowers noise, error and loss and raises the "cushion"; by how much networks
-    with "shuffled" ones differ in noise, and are "worse" in error; the sign of the "link" of cushion and error.
+    they have "lost"; how strongly a "dose" lowers noise, error and loss and raises the "cushion"; by how much
+    networks with "shuffled" ones differ in noise, and are "worse" in error; the sign of the "link" of cushion and
+    error.
     """
     own = RIGHT | changes
     settings = dataclasses.replace(STUDY.settings["paper"], runs=pairs, epochs=30, noise_at=(0, 30))

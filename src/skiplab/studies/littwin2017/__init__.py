@@ -22,7 +22,13 @@ PAPER = Paper(
     year=2017,
     arxiv="1611.02525",
     explains="A residual network acts as an ensemble of shallower ones, whose paths grow longer as it trains.",
-    carried_by=("figure-1abc theorem-2", "theorems theorem-3-skipped", "figure-1f rises-with-beta"),
+    carried_by=(
+        "figure-1abc theorem-2",
+        "paths starts-below-half",
+        "figure-1d scales-grow",
+        "paths deeper-in-training",
+        "figure-1f rises-with-beta",
+    ),
 )
 STUDIES = (
     model.STUDY,

@@ -28,9 +28,10 @@ PAPER = Paper(
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
     carried_by=(
         "transform same-function",
-        "table-1 residual-lower-loss",
         "table-1 residual-lower-error",
-        "table-1 plain-degrades-more-at-equal-rates",
+        "figure-2 lower-error-at-equal-risk",
+        "figure-3 tenth-layer",
+        "interlayer-cushion residual-larger-cushion",
     ),
 )
 STUDIES = (

@@ -28,24 +28,29 @@ MODES = {"running statistics": "flow_eval", "training mode": "flow_train"}
 # Numbers -------------------------------------------------------------------------------------------------------
 
 
-def shares(results: Results, kind: str, model: str, quantity: str = "flow") -> dict[int, np.ndarray]:
-    """σ by epoch (0: after the first iteration), each (networks, layers)."""
+def shares(
+    results: Results, kind: str, model: str, quantity: str = "flow", *, ends: bool = False
+) -> dict[int, np.ndarray]:
+    """σ by epoch (0: after the first iteration), each (networks, layers); ``ends``: of the first and last epoch."""
     stage = train_full if kind == FULL else train_pairs
     name = PREFIX + model if kind == FULL else model
     where: dict[str, Any] = {"model": name, "quantity": quantity}
     if kind == SIMPLIFIED:
         where["depth"] = results.settings.first_depth
     rows = matching(results.rows(train, stage=stage.__name__), **where)
-    by_epoch = {int(epoch): matching(rows, epoch=epoch) for epoch in sorted(rows["epoch"].unique())}
+    epochs = sorted(rows["epoch"].unique().tolist())
+    by_epoch = {
+        epoch: matching(rows, epoch=epoch) for epoch in (epochs[:1] + epochs[-1:] if ends else epochs)
+    }
     return {
-        epoch: own.pivot_table(index="seed", columns="layer", values="value", dropna=False).to_numpy()
+        int(epoch): own.pivot_table(index="seed", columns="layer", values="value", dropna=False).to_numpy()
         for epoch, own in by_epoch.items()
     }
 
 
 def first_and_last(results: Results, kind: str, model: str, quantity: str = "flow") -> dict[str, np.ndarray]:
     """σ (networks, layers) after the first and the last iteration that was measured."""
-    found = shares(results, kind, model, quantity)
+    found = shares(results, kind, model, quantity, ends=True)
     return {FIRST: found[min(found)], LAST: found[max(found)]}
 
 

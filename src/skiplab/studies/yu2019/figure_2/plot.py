@@ -15,6 +15,7 @@ from skiplab.reproduction import Results
 from skiplab.studies.yu2019.equal_risk import smoothed
 from skiplab.studies.yu2019.figure_2.evidence import BARE, LONG, curve, errors_at, reached
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
+from skiplab.studies.yu2019.ticks import decimal_ticks
 
 MODELS = (PLAIN, RESIDUAL)
 LOOKS = {LONG: ("-", "crops and flips"), BARE: ((0, (3, 2)), "neither")}
@@ -26,6 +27,7 @@ def draw(results: Results) -> Figure:
     figure, axes = new_figure(2, rows=2, width=PAGE_WIDTH, height=5.4)
     _over_training(axes[0, 0], results, "loss")
     axes[0, 0].set_yscale("log")
+    decimal_ticks(axes[0, 0], "y")
     axes[0, 0].set(ylabel="training risk $L$", title="risk")
     _over_training(axes[0, 1], results, "test_error")
     axes[0, 1].set(ylabel="test error", title="error")
@@ -69,6 +71,7 @@ def _error_by_risk(ax: Axes, results: Results) -> None:
             ax.fill_between(levels, below, above, color=colour_of(model), alpha=0.15, linewidth=0)
             ax.plot(levels, mean, color=colour_of(model), linestyle=style, linewidth=1.1)
     ax.set_xscale("log")
+    decimal_ticks(ax, "x")
     ax.invert_xaxis()
     ax.set(xlabel="training risk $L$", ylabel="test error", title="error at equal risk")
 

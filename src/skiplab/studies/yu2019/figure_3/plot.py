@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import median_interval
@@ -17,6 +17,7 @@ from skiplab.reproduction import Results
 from skiplab.studies.yu2019.figure_3.evidence import larger
 from skiplab.studies.yu2019.measured import SHARES, TENTH
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, values
+from skiplab.studies.yu2019.ticks import decimal_ticks
 
 BINS = 40
 # Which cushions are drawn by layer: of whom, which, and how.
@@ -54,7 +55,7 @@ def _histogram(ax: Axes, results: Results, depth: int) -> None:
         look: dict[str, Any] = {"color": colour_of(model), "label": label_of(model), "linewidth": 0}
         ax.hist(own, edges, weights=np.full(own.size, 1 / own.size), alpha=0.6, **look)
     ax.set_xscale("log")
-    _decimal(ax, "x")
+    decimal_ticks(ax, "x")
     layer = min(TENTH, depth)
     ax.set(xlabel=r"cushion $\|Ax\| / (\|A\|_F \|x\|)$ of an image", ylabel="share of images")
     ax.set_title(f"{depth} layers, layer {layer}")
@@ -72,7 +73,7 @@ def _layers(ax: Axes, results: Results, depth: int) -> None:
         ax.plot(layers, middle, color=colour_of(model), linestyle=style, linewidth=1.2)
     usual = (~larger(results, depth)).mean(0) > 0.5
     ax.set_yscale("log")
-    _decimal(ax, "y")
+    decimal_ticks(ax, "y")
     keys = [
         Line2D([], [], color=colour_of(PLAIN), label=label_of(PLAIN)),
         Line2D([], [], color=colour_of(RESIDUAL), label=f"{label_of(RESIDUAL)}, 1 not in $\\|A\\|_F$"),
@@ -85,11 +86,3 @@ def _layers(ax: Axes, results: Results, depth: int) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel=r"layer $\ell$ (1: stem)", ylabel="median cushion")
     ax.legend(handles=keys, fontsize=7, loc="center", bbox_to_anchor=(0.5, 0.56))
-
-
-def _decimal(ax: Axes, which: str) -> None:
-    """Ticks of a short logarithmic axis as plain numbers."""
-    axis = getattr(ax, f"{which}axis")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import mean_interval
@@ -17,6 +17,7 @@ from skiplab.reproduction import Results
 from skiplab.studies.yu2019.measured import NOISE, TENTH
 from skiplab.studies.yu2019.noise.evidence import dosed, means_over_layers
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, values
+from skiplab.studies.yu2019.ticks import decimal_ticks
 
 MODELS = (PLAIN, RESIDUAL)
 KEPT = (0, (3, 2))
@@ -89,9 +90,7 @@ def _by_size(ax: Axes, results: Results) -> None:
     for first, words in ((0, "deviation"), (3, "of ‖A‖, no 1"), (6, "of ‖A‖, with 1")):
         ax.annotate(words, (0.98, first - 0.35), xycoords=("axes fraction", "data"), ha="right", fontsize=6.5)
     ax.invert_yaxis()
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    decimal_ticks(ax, "x")
     ax.set(xlabel="change, plain / residual", ylabel="size of the noise", title="means over layers")
 
 

@@ -1,0 +1,146 @@
+"""Figure 12's study on made-up shares of dominant flows, on which its claims are right or wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oracles.made_up_networks import Row, results_with, rows_by_condition, rows_of, verdicts, wiggle
+from skiplab.reproduction import Results
+from skiplab.reproduction.runner import results_of
+from skiplab.reproduction.store import StudyRun
+from skiplab.reproduction.study import Study
+from skiplab.studies.yu2019.figure_12 import STUDY
+from skiplab.studies.yu2019.figure_12.evidence import (
+    FIRST,
+    FULL,
+    LAST,
+    SIMPLIFIED,
+    layers,
+    over_training,
+    rise,
+)
+from skiplab.studies.yu2019.full_networks import PREFIX, train_full
+from skiplab.studies.yu2019.interlayer_cushion import STUDY as INTERLAYER
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, train_pairs
+from skiplab.studies.yu2019.table_1 import STUDY as TABLE_1
+
+HELD = dict.fromkeys([claim.id for claim in STUDY.claims], "holds")
+SETTINGS = dataclasses.replace(
+    STUDY.settings["paper"], runs=10, full_runs=8, flows_at=(0, 1, 200), full_flows_at=(0, 1, 179)
+)
+# Plain and residual σ in the first and the last layer, at the start and the end of training.
+SIMPLE = {PLAIN: ((0.2, 0.16), (0.1, 0.08)), RESIDUAL: ((0.25, 0.8), (0.124, 0.325))}
+WHOLE = {PLAIN: ((0.3, 0.2), (0.03, 0.03)), RESIDUAL: ((0.3, 0.7), (0.0297, 0.0921))}
+
+
+def made_up(simple: dict[str, Any] | None = None, whole: dict[str, Any] | None = None) -> Results:
+    """σ that is linear in the layer, and jumps from its start to its end after the first measured epoch."""
+    stages: dict[str, list[Row]] = {}
+    kinds = (
+        (train_pairs.__name__, SIMPLIFIED, "", SIMPLE | (simple or {}), SETTINGS.flows_at, 10),
+        (train_full.__name__, FULL, PREFIX, WHOLE | (whole or {}), SETTINGS.full_flows_at, 8),
+    )
+    for stage, kind, prefix, own, epochs, runs in kinds:
+        at = layers(Results(SETTINGS), kind)
+        rows: list[Row] = []
+        for model, (start, end) in own.items():
+            for epoch in epochs:
+                low, high = start if epoch == 0 else end
+                for place, part in enumerate((at - at[0]) / (at[-1] - at[0]), 1):
+                    near = [0.001 * wiggle(seed + place + (model == PLAIN)) for seed in range(runs)]
+                    values = [low + (high - low) * part + each for each in near]
+                    for quantity in ("flow", "flow_median", "flow_positions", "flow_eval", "flow_train"):
+                        rows += rows_of(prefix + model, 20, quantity, values, epoch=epoch, layer=place)
+        stages[stage] = rows
+    return results_with(SETTINGS, stages)
+
+
+def test_on_shares_as_the_paper_says_every_claim_holds() -> None:
+    assert verdicts(STUDY, made_up()) == HELD
+
+
+@pytest.mark.parametrize(
+    ("simple", "whole", "claims"),
+    [
+        # Below plain in the first layers at the end of training, as the ratio there then is too.
+        ({RESIDUAL: ((0.25, 0.8), (0.08, 0.325))}, {}, {"residual-above-plain", "printed-ratios"}),
+        ({RESIDUAL: ((0.21, 0.8), (0.124, 0.325))}, {}, {"residual-above-plain"}),  # by less than .02
+        ({}, {RESIDUAL: ((0.3, 0.7), (0.0297, 0.05))}, {"printed-ratios"}),
+        ({RESIDUAL: ((0.7, 0.25), (0.124, 0.325))}, {}, {"rises-in-residual", "steeper-at-first"}),
+        ({RESIDUAL: ((0.4, 0.5), (0.124, 0.325))}, {}, {"steeper-at-first"}),
+        ({PLAIN: ((0.12, 0.2), (0.1, 0.08))}, {}, {"plain-does-not-rise"}),
+        ({PLAIN: ((0.1, 0.08), (0.1, 0.08))}, {}, {"falls-with-training"}),
+        ({}, {RESIDUAL: ((0.2, 0.3), (0.0297, 0.0921))}, {"full-above-plain-at-first"}),
+        (
+            {PLAIN: SIMPLE[PLAIN]},
+            {RESIDUAL: ((0.3, 0.7), (0.0297, 0.3))},
+            {"full-alike-at-the-end", "printed-ratios"},
+        ),
+    ],
+    ids=str,
+)
+def test_other_shares_contradict(simple: dict[str, Any], whole: dict[str, Any], claims: set[str]) -> None:
+    found = verdicts(STUDY, made_up(simple, whole))
+    assert {claim for claim, verdict in found.items() if verdict == "contradicted"} == claims
+
+
+def test_every_layer_is_asked_for_at_both_ends_of_training() -> None:
+    rows = rows_by_condition(STUDY, made_up(), "residual-above-plain")
+    headline = [name for name, row in rows.items() if row.headline]
+    assert headline == [f"layer {layer}, {when}" for when in (FIRST, LAST) for layer in range(1, 19)]
+    assert "all layers, share of positions, last iteration" in rows
+
+
+def test_layers_count_convolutions() -> None:
+    assert layers(Results(SETTINGS), SIMPLIFIED).tolist() == list(range(1, 19))
+    assert layers(Results(SETTINGS), FULL).tolist() == [1, 3, 5, 7, 9, 11, 13, 15, 17]
+
+
+def test_a_rise_is_that_of_the_line_over_all_layers() -> None:
+    found = rise(made_up(), SIMPLIFIED, RESIDUAL)
+    assert found[FIRST].mean() == pytest.approx(0.55, abs=2e-3)
+    assert found[LAST].mean() == pytest.approx(0.201, abs=2e-3)
+
+
+def test_averages_over_training_weigh_epochs_and_not_measurements() -> None:
+    """σ falls from the start to the end within the first epoch, half of which counts."""
+    found = over_training(made_up(), SIMPLIFIED, RESIDUAL)[:, 0].mean()
+    assert found == pytest.approx((0.5 * (0.25 + 0.124) + 199 * 0.124) / 200, abs=1e-3)
+
+
+def test_printed_ratios_are_asked_of_the_papers_networks_alone() -> None:
+    rows = rows_by_condition(STUDY, made_up(), "printed-ratios")
+    assert {name: row.paper_value for name, row in rows.items()} == {
+        "simplified, layer 1": 1.24,
+        "simplified, layer 18": 4.06,
+        "full, layer 1": 0.99,
+        "full, layer 17": 3.07,
+    }
+    assert rows["full, layer 17"].statistic == pytest.approx(3.07, rel=0.03)
+    shorter = dataclasses.replace(SETTINGS, images=1000)
+    results = Results(shorter, made_up().parts)
+    assert verdicts(STUDY, results)["printed-ratios"] == "undecided"
+
+
+def test_networks_are_those_of_table_1_and_of_the_interlayer_cushion() -> None:
+    for scale, settings in STUDY.settings.items():
+        pairs = set(train_pairs(Results(settings)))
+        assert pairs <= set(TABLE_1.stages[0](Results(TABLE_1.settings[scale])))
+        assert set(train_full(Results(settings))) == set(train_full(Results(INTERLAYER.settings[scale])))
+
+
+def test_the_figure_has_the_papers_panels(smoke_run: Callable[[Study], StudyRun]) -> None:
+    axes = STUDY.figure(results_of(STUDY, smoke_run(STUDY))).axes
+    assert [ax.get_title() for ax in axes] == [
+        "simplified, 5 layers",
+        "full, 8 layers",
+        "simplified, positions",
+        "over training",
+    ]
+    assert np.asarray(axes[0].get_lines()[0].get_xdata()).tolist() == [1, 2, 3]
+    assert np.asarray(axes[1].get_lines()[0].get_xdata()).tolist() == [1, 3, 5]
