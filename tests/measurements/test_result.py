@@ -166,3 +166,13 @@ def test_the_figure_draws_networks_or_the_mean_of_many(networks: int, lines: int
     assert (axes.get_title("left"), axes.get_ylabel()) == ("Length", "exact")
     many = Lengths(tuple(map(str, range(40))), normal(1, 40)).plot().axes[0]
     assert len(many.get_xticks()) < 10
+
+
+def test_what_spans_decades_is_drawn_so_unless_it_is_not_positive() -> None:
+    class Decades(Lengths):
+        by_decades = True
+
+    sizes = normal(2, 3).exp()
+    assert Decades(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "log"
+    assert Decades(("a", "b", "c"), sizes * torch.tensor([1, 0, 1])).plot().axes[0].get_yscale() == "linear"
+    assert Lengths(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "linear"

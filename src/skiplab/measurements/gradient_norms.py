@@ -33,6 +33,7 @@ class GradientNorms(Result):
     """
 
     title = "Gradient norm"
+    by_decades = True
     reference = "Orhan & Pitkow (2018); orhan2017, figure 8a"
     yardstick = "where gradients keep their size the slope is 0"
 

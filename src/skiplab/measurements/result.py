@@ -107,6 +107,8 @@ class Result(ABC):
             axes[0, 0].set_xticklabels(self.places, rotation=35, ha="right")
         order = self.place if few else f"{self.place}, in order"
         axes[0, 0].set(title=self.title, xlabel=order, ylabel=name)
+        if self.by_decades and bool((estimate.value[estimate.settled] > 0).all()):
+            axes[0, 0].set_yscale("log")
         return figure
 
     def _plot_by_network(self) -> Any:
