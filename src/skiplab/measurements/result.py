@@ -31,6 +31,7 @@ class Result(ABC):
     reference: ClassVar[str]  # where it is defined
     member: ClassVar[str] = "network"  # what the estimates' first axis counts, and the second
     place: ClassVar[str] = "layer"
+    by_decades: ClassVar[bool] = False  # whether a figure\'s axis is logarithmic
 
     @property
     def places(self) -> tuple[str, ...]:
