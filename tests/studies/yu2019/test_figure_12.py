@@ -82,7 +82,6 @@ def test_on_shares_as_the_paper_says_every_claim_holds() -> None:
             {"full-alike-at-the-end", "printed-ratios"},
         ),
     ],
-    ids=str,
 )
 def test_other_shares_contradict(simple: dict[str, Any], whole: dict[str, Any], claims: set[str]) -> None:
     found = verdicts(STUDY, made_up(simple, whole))

@@ -82,7 +82,6 @@ def test_on_curves_as_the_paper_says_every_claim_holds() -> None:
         ({"floor": 4e-3, "epochs": 1200}, {"both-reach": "contradicted"}),
         ({"runs": 4}, dict.fromkeys([claim.id for claim in STUDY.claims], "undecided")),
     ],
-    ids=str,
 )
 def test_other_curves_say_otherwise(changes: dict[str, Any], expected: dict[str, str]) -> None:
     held = dict.fromkeys([claim.id for claim in STUDY.claims], "holds")

@@ -66,7 +66,6 @@ def test_on_cushions_as_the_paper_says_every_claim_holds() -> None:
         ({"kept": 1.0}, {"more-than-a-norm": "contradicted"}),
         ({"kept": 0.7}, {"more-than-a-norm": "contradicted"}),
     ],
-    ids=str,
 )
 def test_other_cushions_contradict(changes: dict[str, Any], expected: dict[str, str]) -> None:
     found = verdicts(STUDY, made_up(**changes))

@@ -65,7 +65,6 @@ def test_on_the_papers_numbers_every_claim_holds() -> None:
         ({"ends": 1.5}, {"printed-means"}),
         ({"ends": 0.6}, {"printed-means"}),
     ],
-    ids=str,
 )
 def test_other_numbers_contradict(changes: dict[str, float], wrong: set[str]) -> None:
     found = verdicts(STUDY, made_up(**changes))

@@ -104,7 +104,6 @@ def test_on_cushions_as_claimed_every_claim_holds() -> None:
         ({"start": 1.0}, "larger-before-training"),
         ({"start": 0.7}, "larger-before-training"),
     ],
-    ids=str,
 )
 def test_other_cushions_contradict(changes: dict[str, float], claim: str) -> None:
     assert verdicts(STUDY, made_up(**changes)) == HELD | {claim: "contradicted"}

@@ -103,7 +103,6 @@ def test_on_networks_as_claimed_every_claim_holds() -> None:
         ({"worse": -0.03}, ["shuffled-as-good"]),
         ({"link": -1.0}, ["cushion-goes-with-error"]),
     ],
-    ids=str,
 )
 def test_other_networks_contradict(changes: dict[str, float], claims: list[str]) -> None:
     assert verdicts(STUDY, made_up(**changes)) == HELD | dict.fromkeys(claims, "contradicted")

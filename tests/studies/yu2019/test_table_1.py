@@ -106,7 +106,6 @@ LEVEL = {"printed-losses", "printed-errors"}
         ),
         ({"slow_errors": changed(ERRORS, plain={20: 0.1131, 44: 0.1182})}, {"residual-lower-error"}),
     ],
-    ids=str,
 )  # fmt: skip
 def test_other_numbers_contradict(results: dict[str, Any], wrong: set[str]) -> None:
     found = verdicts(STUDY, made_up(**results))

@@ -98,7 +98,6 @@ def test_on_the_papers_numbers_every_claim_holds() -> None:
         ({"apart_id": 0.34}, {"separated-by-id"}),
         ({"strangers": 50.0}, {"strangers-farther"}),
     ],
-    ids=str,
 )
 def test_other_numbers_contradict(changes: dict[str, Any], wrong: set[str]) -> None:
     found = verdicts(STUDY, made_up(**changes))

@@ -100,7 +100,6 @@ def test_the_table_logs_a_128th_of_the_decay_that_acts() -> None:
         ({"without": (0.4, 0.003)}, "gap-without-decay"),
         ({"without": (-0.4, 0.012)}, "gap-without-decay"),
     ],
-    ids=str,
 )
 def test_other_numbers_contradict(changes: dict[str, Any], claim: str) -> None:
     found = verdicts(STUDY, made_up(**changes))

@@ -93,7 +93,6 @@ def everywhere(number: float) -> dict[int, float]:
         ({SHIFTED: 0.35}, {"a-permutation-does-as-well"}),
         ({SHIFTED: 0.25}, {"a-permutation-does-as-well"}),
     ],
-    ids=str,
 )
 def test_other_numbers_contradict(changes: dict[str, Any], wrong: set[str]) -> None:
     found = verdicts(STUDY, made_up(**changes))
