@@ -70,7 +70,6 @@ QUICK: dict[str, Any] = {
     "runs": 5,
     "together": 1,
     "controls": (FROZEN, PLAIN),
-    "limited": False,
     "images": 800,
     "side": 16,
     "test_images": 400,

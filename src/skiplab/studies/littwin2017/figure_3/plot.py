@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter, MaxNLocator, ScalarFormatter
 
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
@@ -21,6 +22,9 @@ def draw(results: Results) -> Figure:
         axes[row, 1].set(ylabel=r"mean $\Vert\gamma\Vert$")
         by_layer(axes[row, 2], results, data, "branch_share")
         axes[row, 2].set_yscale("log")
+        axes[row, 2].yaxis.set_major_formatter(ScalarFormatter())
+        axes[row, 2].yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.3)))
+        axes[row, 2].xaxis.set_major_locator(MaxNLocator(integer=True))
         axes[row, 2].set(ylabel=r"$\gamma^2$ / variance of the skip", xlabel="block")
         if axes[row, 2].get_legend() is not None:
             axes[row, 2].get_legend().remove()  # the colours are those of the first panel
