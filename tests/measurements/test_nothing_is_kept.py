@@ -23,6 +23,7 @@ from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.noise_stability import interlayer_cushions, layer_cushions, weight_noise
+from skiplab.measurements.path_depth import path_depth
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
@@ -225,6 +226,7 @@ OTHERS: dict[str, Callable[[nn.Module], Any]] = {
     "layer cushions": lambda net: layer_cushions(net, FLAT),
     "interlayer cushions": lambda net: interlayer_cushions(net, FLAT, mode="train"),
     "weight noise": lambda net: weight_noise(net, (FLAT, Y), draws=2),
+    "paths": lambda net: path_depth(net, (FLAT, Y), criterion=CE, counted=["0"], mode="batch"),
     "permutation": lambda net: permutation_symmetry(net, (FLAT, Y), criterion=CE, layers=["0"]),
 }
 OFTEN = {

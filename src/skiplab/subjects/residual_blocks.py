@@ -113,6 +113,7 @@ def residual_blocks(target: nn.Module | Ensemble | Subject, batch: Batch) -> Res
 
     with subject.borrowed():
         subject.map_models(run)
+    graph.output = None
     found = list(graph.additions())
     blocks = [each for each in found if isinstance(each, ResidualBlock)]
     others = [each for each in found if isinstance(each, OtherAddition)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from collections.abc import Callable
 from typing import Any
@@ -23,17 +22,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 _KEPT: list[Any] = []  # a library's definitions live as long as it does
 
 
-@pytest.fixture(scope="module")
-def torchvision_models() -> Any:
-    """torchvision.models; a wheel whose compiled part does not load needs two operators' names declared."""
-    if importlib.util.find_spec("torchvision") is None:
-        pytest.skip("torchvision is not installed")
-    if not hasattr(torch.ops.torchvision, "nms"):
+@pytest.fixture(scope="module", autouse=True)
+def _declared() -> None:
+    """torchvision, which timm and transformers import, needs two operators' names where its kernels are absent."""
+    if importlib.util.find_spec("torchvision") and not hasattr(torch.ops.torchvision, "nms"):
         library = torch.library.Library("torchvision", "FRAGMENT")
         for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         _KEPT.append(library)
-    return importlib.import_module("torchvision.models")
+
+
+@pytest.fixture
+def torchvision_models() -> Any:
+    """torchvision.models, or no test."""
+    return pytest.importorskip("torchvision.models")
 
 
 def seeded(build: Callable[[], nn.Module]) -> nn.Module:
@@ -49,7 +51,7 @@ def seeded(build: Callable[[], nn.Module]) -> nn.Module:
     return net
 
 
-def adds_up(net: nn.Module, inputs: Any) -> ResidualBlocks:
+def adds_up(net: nn.Module, inputs: Any, rounding: float = 1e-12) -> ResidualBlocks:
     """Whether parts sum to the output to rounding; returns the blocks."""
     found = residual_blocks(net, inputs)
     branches = {block.call: block.branch for block in found.blocks}
@@ -60,7 +62,7 @@ def adds_up(net: nn.Module, inputs: Any) -> ResidualBlocks:
 
     with torch.no_grad():
         value, parts = split_output(follower, net, call)
-    assert (parts.sum(0) - value).abs().max() <= 1e-12 * parts.abs().sum(0).max()
+    assert (parts.sum(0) - value).abs().max() <= rounding * parts.abs().sum(0).max()
     assert bool((parts.flatten(1).abs().amax(1) > 0).all())
     return found
 
@@ -122,7 +124,7 @@ def test_densenet_has_no_residual_addition(torchvision_models: Any) -> None:
         ("mixer_s16_224", {"img_size": 32}, 16),
     ],
 )
-def test_timm(torchvision_models: Any, name: str, options: dict[str, Any], blocks: int) -> None:
+def test_timm(name: str, options: dict[str, Any], blocks: int) -> None:
     timm = pytest.importorskip("timm")
     net = seeded(lambda: timm.create_model(name, **options))
     assert len(adds_up(net, images(32)).blocks) == blocks
@@ -141,4 +143,5 @@ def test_transformers(kind: str) -> None:
     settings.use_cache = False
     net = seeded(lambda: getattr(transformers, head)(settings))
     tokens = torch.randint(40, (2, 6), generator=torch_generator("tokens"))
-    assert len(adds_up(net, {"input_ids": tokens}).blocks) == 4
+    rounding = 1e-6 if kind == "Llama" else 1e-12  # its RMSNorm computes in float32, whatever it is given
+    assert len(adds_up(net, {"input_ids": tokens}, rounding).blocks) == 4

@@ -188,7 +188,8 @@ def split_output(
     """The network's output and its parts (size, …), or a refusal that names what could not be split."""
     with follower.watching(model):
         call_network(model)
-    output = follower.output
+    # The follower lets go of what it found: the two would otherwise keep each other, on a GPU for long.
+    output, follower.output = follower.output, None
     note = output.note if isinstance(output, Followed) else None
     if isinstance(note, Opaque):
         raise Refused(

@@ -44,8 +44,8 @@ def draw(results: Results) -> Figure:
     ticks = [tick for tick in (0, 1, 2, 5, 10, 20, 50, 100, 200) if tick <= last]
     over.set_xticks(ticks, [str(tick) for tick in ticks])
     over.minorticks_off()
-    over.set(xlabel="epoch", ylabel="effective depth / p", ylim=(0, None))
-    over.legend(fontsize=6.5)
+    over.set(xlabel="epoch", ylabel="effective depth / p", ylim=(0, max(0.75, over.get_ylim()[1])))
+    over.legend(fontsize=6.5, loc="upper right")
     _shares(shares, results)
     _scales(scales, results)
     _ratios(ratio, results)
