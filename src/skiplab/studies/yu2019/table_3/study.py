@@ -141,6 +141,6 @@ STUDY = Study(
             source="ours",
         ),
     ),
-    cost={"smoke": 2.0, "quick": 75.0, "paper": 900.0},
+    cost={"smoke": 2.0, "quick": 80.0, "paper": 2100.0},
     paper_device="one H200",
 )

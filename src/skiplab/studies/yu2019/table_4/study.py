@@ -98,6 +98,6 @@ STUDY = Study(
             source="supplement D",
         ),
     ),
-    cost={"smoke": 2.0, "quick": 95.0, "paper": 1500.0},
+    cost={"smoke": 2.0, "quick": 110.0, "paper": 2400.0},
     paper_device="one H200",
 )

@@ -136,6 +136,6 @@ STUDY = Study(
             source="ours",
         ),
     ),
-    cost={"smoke": 2.0, "quick": 80.0, "paper": 2400.0},
+    cost={"smoke": 2.0, "quick": 95.0, "paper": 2400.0},
     paper_device="one H200",
 )
