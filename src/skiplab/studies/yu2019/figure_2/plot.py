@@ -11,11 +11,11 @@ from matplotlib.ticker import PercentFormatter
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.figures.ticks import decimal_ticks
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.equal_risk import smoothed
 from skiplab.studies.yu2019.figure_2.evidence import BARE, LONG, curve, errors_at, reached
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
-from skiplab.studies.yu2019.ticks import decimal_ticks
 
 MODELS = (PLAIN, RESIDUAL)
 LOOKS = {LONG: ("-", "crops and flips"), BARE: ((0, (3, 2)), "neither")}

@@ -13,11 +13,11 @@ from matplotlib.ticker import MaxNLocator
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import median_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.figures.ticks import decimal_ticks
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.figure_3.evidence import larger
 from skiplab.studies.yu2019.measured import SHARES, TENTH
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, values
-from skiplab.studies.yu2019.ticks import decimal_ticks
 
 BINS = 40
 # Which cushions are drawn by layer: of whom, which, and how.

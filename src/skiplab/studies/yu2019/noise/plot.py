@@ -13,11 +13,11 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.figures.ticks import decimal_ticks
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.measured import NOISE, TENTH
 from skiplab.studies.yu2019.noise.evidence import dosed, means_over_layers
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, values
-from skiplab.studies.yu2019.ticks import decimal_ticks
 
 MODELS = (PLAIN, RESIDUAL)
 KEPT = (0, (3, 2))
