@@ -135,7 +135,7 @@ def test_networks_are_those_of_table_1_and_of_the_interlayer_cushion() -> None:
 
 def test_the_figure_has_the_papers_panels(smoke_run: Callable[[Study], StudyRun]) -> None:
     axes = STUDY.figure(results_of(STUDY, smoke_run(STUDY))).axes
-    assert [ax.get_title() for ax in axes] == [
+    assert [ax.get_title(loc="left") for ax in axes] == [
         "simplified, 5 layers",
         "full, 8 layers",
         "simplified, positions",

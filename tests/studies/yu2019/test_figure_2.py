@@ -137,4 +137,7 @@ def test_the_figure_has_the_papers_panels(smoke_run: Callable[[Study], StudyRun]
     assert len(drawn[2].get_lines()) == 4
     assert drawn[2].xaxis_inverted()
     assert [text.get_text() for text in risk.get_legend().get_texts()][:2] == ["Plain", "Residual"]
-    assert (equal.get_title(), sooner.get_ylabel()) == ("error at equal risk", "epochs, plain / residual")
+    assert (equal.get_title(loc="left"), sooner.get_ylabel()) == (
+        "error at equal risk",
+        "epochs, plain / residual",
+    )

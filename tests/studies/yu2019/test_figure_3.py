@@ -100,7 +100,7 @@ def test_networks_are_those_of_table_1() -> None:
 def test_the_figure_has_a_column_per_depth(smoke_run: Callable[[Study], StudyRun]) -> None:
     results = results_of(STUDY, smoke_run(STUDY))
     axes = STUDY.figure(results).axes
-    assert [ax.get_title() for ax in axes[:2]] == ["5 layers, layer 5", "8 layers, layer 8"]
+    assert [ax.get_title(loc="left") for ax in axes[:2]] == ["5 layers, layer 5", "8 layers, layer 8"]
     assert [ax.get_ylabel() for ax in axes] == ["share of images"] * 2 + ["median cushion"] * 2
     spread = over_images(results, PLAIN, 5)
     assert spread.shape == (2, 51)

@@ -57,9 +57,15 @@ class FullSettings:
 
     def full(self, model: str, seeds: tuple[int, ...]) -> Networks:
         """Settings of the trial that trains full networks, plain or residual."""
-        own: dict[str, Any] = {"test_every": 5, "flows": self.full_flows_at}
-        own |= {"interlayer": self.cushions_between_at, "interlayer_images": self.images_between}
-        measures = subset(Measures, self, **own)
+        # Named one by one: items that have more settings than these must name the same trial.
+        measures = Measures(
+            test_every=5,
+            flows=self.full_flows_at,
+            interlayer=self.cushions_between_at,
+            test_images=self.test_images,
+            flow_images=self.flow_images,
+            interlayer_images=self.images_between,
+        )
         return Networks(
             data=self.data[0],
             model=PREFIX + model,
