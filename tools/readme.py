@@ -321,7 +321,7 @@ def board() -> str:
 Written by `python tools/readme.py` from what is published. Counted are the papers' claims, one verdict each: ✓ holds
 in every condition that the claim speaks of, ✗ contradicted in one of them (or smaller there than the smallest effect
 worth having), ? undecided. *Ours* are checks and readings of our own, which count neither for nor against a paper;
-*amended* is what we changed after results were seen.
+*amended* is what we changed after results were seen. [reruns.md](reruns.md) has verdicts of cheap studies over seeds.
 
 {scoreboard()}
 

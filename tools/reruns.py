@@ -68,8 +68,8 @@ def written(verdicts: Verdicts, seeds: Sequence[int]) -> str:
         "# Verdicts over seeds",
         "",
         f"Written by `python tools/reruns.py`: {len(verdicts)} studies at quick scale with seeds {seeds[0]} to "
-        f"{seeds[-1]}; published runs have seed 0. Of {len(claims)} claims, the papers' and ours, {flipped} flip: "
-        "they hold with one seed and are contradicted with another. What some seeds leave undecided is listed.",
+        f"{seeds[-1]}; published runs have seed 0. Of {len(claims)} claims, the papers' and ours, {flipped} flip "
+        "(hold with one seed, are contradicted with another). What some seeds leave undecided is listed.",
         "",
         "| study | claims | same with every seed | undecided with some | flip |",
         "|---|---|---|---|---|",
