@@ -18,7 +18,7 @@ from skiplab.studies.orhan2018 import figure_4, figure_s7
 from skiplab.studies.orhan2018.accuracy_evidence import correlation_with_accuracy, extremes, never_learn
 from skiplab.studies.orhan2018.accuracy_trials import SMOKE, WIDE, Settings, alike, small, train
 
-SETTINGS = Settings(**SMOKE | {"wide_runs": 30, "runs": 16, "extremes": 6})
+SETTINGS = Settings(**SMOKE | {"wide_runs": 30, "runs": 16, "extremes": 6, "alike_gain": None})
 
 
 def made(stage: str, sign: float) -> Part:

@@ -86,6 +86,7 @@ SMOKE: dict[str, Any] = {
     "samples": 40,
     "extremes": 2,
     "learned": 0.01,
+    "alike_gain": 2.0,
 }
 
 
