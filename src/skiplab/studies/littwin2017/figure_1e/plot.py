@@ -71,4 +71,4 @@ def _sums(ax: Axes, results: Results) -> None:
     ax.grid(False, axis="y")
     ax.set_yticks(range(len(names)), names, fontsize=6.5)
     ax.invert_yaxis()
-    ax.set(xlabel=r"added to $\Vert w\Vert^2$ (its start = 1)", title="to the end")
+    ax.set(xlabel=r"added to $\Vert w\Vert^2$ (start = 1)", title="to the end")
