@@ -89,3 +89,12 @@ def test_the_smoke_run_has_its_three_panels(smoke_run: Callable[[Study], StudyRu
     assert [text.get_text() for text in norms.get_legend().get_texts()] == ["gain 1", "gain .3"]
     assert len(parts.get_legend().get_texts()) == 2
     assert [text.get_text() for text in sums.get_yticklabels()] == ["gain 1", "gain .3"]
+
+
+def test_iterations_beyond_16_bits_are_drawn_where_they_belong() -> None:
+    results = made_up()
+    (part,) = results.parts
+    table = part.table.astype({"epoch": "int16", "layer": "int16"})  # as the trial has it
+    figure: Any = STUDY.figure(Results(results.settings, [dataclasses.replace(part, table=table)]))
+    line = figure.axes[0].get_lines()[0]
+    assert list(line.get_xdata())[-1] == 200 * 200

@@ -22,7 +22,8 @@ def over_epochs(results: Results, stage: str, quantity: str) -> tuple[np.ndarray
     import numpy as np
 
     rows = results.rows(train, stage=stage, quantity=quantity)
-    epochs, layers = (np.unique(rows[column]) for column in ("epoch", "layer"))
+    # As wide integers: tables keep epochs in 16 bits, in which iterations overflow.
+    epochs, layers = (np.unique(rows[column]).astype(np.int64) for column in ("epoch", "layer"))
     kept = matching(rows, diverged=False)
     wide = kept.pivot_table(index="seed", columns=["epoch", "layer"], values="value", observed=True)
     return epochs, wide.to_numpy().reshape(-1, len(epochs), len(layers))

@@ -11,7 +11,7 @@ from skiplab.studies.littwin2017.figure_1e import evidence
 from skiplab.studies.littwin2017.toy_settings import QUICK, SMOKE, ToySettings, strip_toys, toys
 from skiplab.studies.littwin2017.toys import train
 
-RATE = 0.05  # ours; at .1, figure 1d's, some networks without normalisation diverge
+RATE = 0.05  # ours; at .1, figure 1d's, some networks without normalisation may diverge
 STRIP: dict[str, dict[str, Any]] = {
     "gain .3": {"gain": 0.3},
     "rate .01": {"rate": 0.01},
