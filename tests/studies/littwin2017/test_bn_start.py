@@ -143,7 +143,6 @@ def _where(**values: Any) -> Callable[[pd.DataFrame], pd.Series]:
             {"bn-starts-shorter", "depths-as-predicted"},
         ),
     ],
-    ids=str,
 )
 def test_networks_that_differ_contradict(
     results: Results, with_rows: WithRows, where: dict[str, Any], factor: float, claims: set[str]

@@ -40,7 +40,6 @@ def test_the_papers_claims_hold(verdicts_of: Callable[..., dict[str, str]], resu
         ("found", -1.0, {**SMALL, "shape": BLOCK, "inside": False}, {"theorem-3-unskipped", "sizes"}),
         ("found", -1.0, {**SMALL, "shape": evidence.ALL_SKIPPED, "inside": False}, {"several-blocks"}),
     ],
-    ids=str,
 )
 def test_one_case_against_contradicts(
     contradicted_by: Callable[..., set[str]],
