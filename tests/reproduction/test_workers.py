@@ -99,6 +99,7 @@ def test_a_trial_that_kills_its_worker_twice_is_named_and_the_others_are_stored(
     assert counts(marks) == {0: 1, 1: 1, 2: 1, 3: 3, 4: 1, 5: 1}
 
 
+@pytest.mark.slow
 def test_the_retry_runs_when_no_other_does(marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTED_DYING_ONCE", "0")
     assert [done.key for done in execute(jobs_of(4), "processes", silent)][-1] == "key-0"
@@ -120,6 +121,7 @@ def test_workers_are_kept_for_the_next_stage_and_replaced_when_dead(
     assert gone_within(kept, 5) == set()
 
 
+@pytest.mark.slow
 def test_a_job_that_a_worker_cannot_read_is_a_problem_of_its_own(
     marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,9 +182,11 @@ def wait_for(marks: Path, count: int, process: subprocess.Popen[str]) -> None:
     [
         (signal.SIGKILL, -9, "processes"),
         (signal.SIGTERM, 143, "processes"),
-        (signal.SIGHUP, 129, "processes"),
-        (signal.SIGINT, 130, "processes"),
-        (signal.SIGTERM, 143, "serial"),
+        pytest.param(signal.SIGHUP, 129, "processes", marks=pytest.mark.slow),
+        pytest.param(
+            signal.SIGINT, 130, "processes", marks=pytest.mark.slow
+        ),  # test_interruption.py does it too
+        pytest.param(signal.SIGTERM, 143, "serial", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, -9, "dask", marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 143, "dask", marks=pytest.mark.slow),
     ],

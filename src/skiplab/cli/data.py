@@ -18,7 +18,7 @@ def fetch(name: Annotated[str, typer.Argument(help="cifar10, cifar100, svhn or s
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         bar = bars.add_task(f"fetching {name}", total=1.0)
         result = data.fetch(name, lambda done, text: bars.update(bar, completed=done, description=text))

@@ -25,7 +25,11 @@ class Bars(Watcher):
     def __init__(self, say_memory: bool = False) -> None:
         self.say_memory = say_memory
         self.console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[text]}", markup=False),
+        )
         times = (TimeElapsedColumn(), TimeRemainingColumn())
         self.bars = Progress(*columns, *times, console=self.console, transient=True)
         self.whole: TaskID | None = None
