@@ -53,6 +53,10 @@ REFUSALS = {
     },
     ("transformers:t5", "activation_patterns"): "the network fails on a dict of input_ids",
     ("timm:resnetv2_50", "dominant_gradient_flow"): "the network has no linear layer; name in final",
+    (
+        "timm:swin_tiny_patch4_window7_224",
+        "layer_cushions",
+    ): "for 2 samples; choose one with a sample per row",
     ("torchvision:densenet121", "interlayer_cushions"): "a layer is called with list, not with a tensor",
     ("torchvision:mobilenet_v3_small", "interlayer_cushions"): "has no second derivative",
 }
@@ -94,8 +98,10 @@ def calls(model: nn.Module, name: str) -> dict[str, Callable[[], Result]]:
         "layer_cushions": lambda: sl.layer_cushions(model, batch, **called),
         "permutation_symmetry": lambda: sl.permutation_symmetry(model, batch, draws=2, **loss),
         "rescaling_symmetry": lambda: sl.rescaling_symmetry(model, batch, draws=2, **loss),
-        "singularities": lambda: sl.singularities(model, batch, layers=weights[:2], **loss),
-        "weight_noise": lambda: sl.weight_noise(model, batch, draws=1, layers=weights[:2], **loss),
+        "singularities": lambda: sl.singularities(model, batch, layers=[weights[0], weights[-1]], **loss),
+        "weight_noise": lambda: sl.weight_noise(
+            model, batch, draws=1, layers=[weights[0], weights[-1]], **loss
+        ),
     }
 
 
