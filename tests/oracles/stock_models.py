@@ -87,7 +87,15 @@ _CONFIGURED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "t5": (
         "T5ForConditionalGeneration",
         "T5Config",
-        {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 3, "num_heads": 2, "vocab_size": 99},
+        {
+            "d_model": 32,
+            "d_kv": 16,
+            "d_ff": 64,
+            "num_layers": 3,
+            "num_heads": 2,
+            "decoder_start_token_id": 0,
+            "vocab_size": 99,
+        },
     ),
     "vit": ("ViTForImageClassification", "ViTConfig", _IMAGES),
     "wav2vec2": (

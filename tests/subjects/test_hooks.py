@@ -103,3 +103,10 @@ def test_hooks_are_registered_in_one_place() -> None:
         if re.search(r"\bregister_\w*hook\b|\.register_hook\b", path.read_text(encoding="utf-8"))
     }
     assert found == {"subjects/hooks.py"}, "register hooks with skiplab.subjects.hooks.visited"
+
+
+def test_a_part_that_takes_no_tensor_is_refused() -> None:
+    with pytest.raises(
+        Refused, match="a layer is called with list, not with a tensor; choose layers that take one"
+    ):
+        first_argument(([torch.zeros(1)],), {})

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from skiplab.checks import Refused, require
 from skiplab.measurements.jacobians import pulled_back
@@ -132,6 +133,7 @@ def traced(
     with (
         outside_inference_mode(batch) as batch,
         subject.borrowed([*names, end], visit, inputs_of=[end]) as restart,
+        sdpa_kernel(SDPBackend.MATH),  # many backward passes at once go through no other attention kernel
     ):
         return dict(subject.map_models(run))
 

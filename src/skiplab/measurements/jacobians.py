@@ -13,8 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from skiplab.checks import Refused
+from skiplab.curvature.output_loss import refuse_missing
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, outside_inference_mode
 from skiplab.subjects.hooks import first_argument, visited, with_first_tensor
@@ -71,7 +73,8 @@ def on_part(
                 )
             return use(Part(found["x"], found["y"]))
 
-    with outside_inference_mode(batch) as batch, subject.borrowed():
+    # The other attention kernels have no second derivative.
+    with outside_inference_mode(batch) as batch, subject.borrowed(), sdpa_kernel(SDPBackend.MATH):
         return dict(subject.map_models(run))
 
 
@@ -79,7 +82,11 @@ def product(part: Part, tangent: Tensor) -> Tensor:
     """J t for a tangent t like x, (B, …): the derivative of Jᵀu, which is linear in u, taken along t."""
     u = torch.zeros_like(part.y, requires_grad=True)
     (back,) = torch.autograd.grad(part.y, part.x, u, create_graph=True)
-    (found,) = torch.autograd.grad(back, u, tangent, retain_graph=True)
+    try:
+        (found,) = torch.autograd.grad(back, u, tangent, retain_graph=True)
+    except RuntimeError as problem:
+        refuse_missing(problem)
+        raise
     return found.detach()
 
 

@@ -41,8 +41,12 @@ def visited(
 
 
 def first_argument(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
-    """The first tensor that a part is called with."""
-    return next(value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+    """The first tensor that a part is called with; lists, which layers of a DenseNet take, are refused."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            return value
+    kinds = ", ".join(dict.fromkeys(type(value).__name__ for value in (*args, *kwargs.values()))) or "nothing"
+    raise Refused(f"a layer is called with {kinds}, not with a tensor; choose layers that take one.")
 
 
 def with_first_tensor(name: str, output: Any, change: Callable[[Tensor], Tensor]) -> Any:

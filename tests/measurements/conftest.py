@@ -1,0 +1,8 @@
+"""Tests of measurements share the stock models in ``tests/oracles``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
