@@ -47,6 +47,7 @@ test: lint
 
 test-all: lint test-oldest docs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt playwright
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/stock-models.txt
 	@$(BIN)/python -m pytest -n 2 --cov -m "" --ignore tests/reproduction/test_executor.py
 	@$(BIN)/python -m pytest -m "" tests/reproduction/test_executor.py  # Dask clusters do not start inside workers
 
