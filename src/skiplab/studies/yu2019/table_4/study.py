@@ -95,7 +95,7 @@ STUDY = Study(
             evidence.gap_without_decay,
             A_TWENTIETH,
             unit="of the lead with decay, above ½",
-            source="supplement D",
+            source="ours",
         ),
     ),
     cost={"smoke": 2.0, "quick": 110.0, "paper": 2400.0},
