@@ -153,7 +153,7 @@ def test_a_study_says_how_many_of_its_trials_are_done(monkeypatch: pytest.Monkey
     counts = [text for text in told if text.endswith("trials")]
     total = len(counts)
     assert counts == [f"{k + 1}/{total} trials" for k in range(total)]
-    assert total == 4
+    assert total == 6
     sl.run("orhan2017/figure-4", scale="smoke", seed=5)
     assert len([text for text in told if text.endswith("trials")]) == total  # known ones are not done again
 

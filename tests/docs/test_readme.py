@@ -124,6 +124,7 @@ def test_the_readme_names_every_instrument() -> None:
     sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem != "first_look"),
     ids=lambda path: path.stem,
 )
+@pytest.mark.slow
 def test_examples_run(script: Path) -> None:
     done = run("-W", "error", str(script))
     assert done.returncode == 0, done.stderr

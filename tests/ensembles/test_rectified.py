@@ -190,6 +190,7 @@ def test_a_member_that_overflows_is_found_and_does_not_touch_its_neighbours(
         assert torch.equal(after[[0, 2]], before[[0, 2]])
 
 
+@pytest.mark.slow
 def test_who_looks_at_a_convolution_through_a_hook_sees_it(fused: list[tuple[Any, ...]]) -> None:
     x, y = batch()
     ensemble = stacked(SimplifiedResNet)
@@ -246,6 +247,7 @@ def test_derivatives_inside_the_mapping_are_left_to_torch(fused: list[tuple[Any,
         torch.testing.assert_close(found[index], expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_of_inputs_with_few_channels(fused: list[tuple[Any, ...]]) -> None:
     ensemble, (x, y) = stacked(SimplifiedPlnNet), batch()
     images = x.float().requires_grad_()

@@ -98,6 +98,7 @@ def test_a_loss_times_a_constant_moves_eigenvalues_but_no_relative_fraction(scal
         assert bool(found.resolved)
 
 
+@pytest.mark.slow
 def test_finished_lanczos_is_exact_for_each_probe(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
     exact = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact")
@@ -334,6 +335,7 @@ def test_probes_that_are_over_end_the_run_though_their_limits_stay_apart(
     assert float(found.degenerate.low) <= 0.5 <= float(found.degenerate.high)
 
 
+@pytest.mark.slow
 def test_probes_in_parts_may_take_different_numbers_of_steps() -> None:
     eigenvalues = torch.linspace(-1, 3, 300, dtype=torch.float64).pow(3)
     model, loss = quadratic(eigenvalues)

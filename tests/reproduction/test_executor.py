@@ -105,6 +105,7 @@ def test_a_trial_that_meets_the_deadline_is_out_of_time(
     assert counts(marks) == {0: 1}
 
 
+@pytest.mark.slow
 def test_progress_is_passed_on_while_workers_work(marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTED_SECONDS", "0.5")
     heard: set[tuple[str, float, str]] = set()

@@ -63,6 +63,7 @@ def test_publishing_adds_trial_by_trial(tmp_path: Path, marks: Path) -> None:
         publish_study(COUNT, one, "quick")
 
 
+@pytest.mark.slow
 def test_a_shared_trial_lies_in_one_archive_whatever_came_first(store: Store, marks: Path) -> None:
     for study in (COUNT, SHARING):
         run_study(study, store, options=SERIAL)

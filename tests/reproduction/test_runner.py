@@ -172,6 +172,7 @@ def test_processes_and_serial_store_the_same_bytes(tmp_path: Path, marks: Path) 
     assert serial.verdicts == parallel.verdicts
 
 
+@pytest.mark.slow
 def test_a_finished_trial_is_heard_no_more(
     store: Store, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def test_the_retry_runs_when_no_other_does(marks: Path, monkeypatch: pytest.Monk
     assert max(marks.iterdir(), key=lambda mark: mark.stat().st_mtime_ns).name.startswith("0-")
 
 
+@pytest.mark.slow
 def test_workers_are_kept_for_the_next_stage_and_replaced_when_dead(
     marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_job_that_a_worker_cannot_read_is_a_problem_of_its_own(
     assert isinstance(done["key-2"].table, pd.DataFrame)
 
 
+@pytest.mark.slow
 def test_giving_up_the_results_ends_the_workers(marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUNTED_SECONDS", "60")
     before = descendants(os.getpid())

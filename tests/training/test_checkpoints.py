@@ -63,7 +63,7 @@ class Run:
             if step == break_at:
                 raise Interrupted(f"at step {step}")
             batch = (self.data.inputs, self.data.labels)
-            norms = gradient_norms(ensemble, batch, criterion=F.cross_entropy, train_mode=True).mean
+            norms = gradient_norms(ensemble, batch, criterion=F.cross_entropy, mode="train").mean
             return [{"step": step, "member": m, "norms": row} for m, row in enumerate(norms.tolist())]
 
         options: dict[str, Any] = {

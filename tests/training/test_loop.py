@@ -240,7 +240,7 @@ def test_a_callback_may_run_any_measurement_without_changing_the_training() -> N
 
     def measure(ensemble: Ensemble, step: int) -> list[dict[str, Any]]:
         batch = (data.inputs, data.labels)
-        norms = gradient_norms(ensemble, batch, criterion=F.cross_entropy, train_mode=True)
+        norms = gradient_norms(ensemble, batch, criterion=F.cross_entropy, mode="train")
         return [{"step": step, "norms": norms.mean.tolist()}]
 
     watched, alone = stack(batch_norm_at=2), stack(batch_norm_at=2)

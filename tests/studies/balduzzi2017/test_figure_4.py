@@ -117,6 +117,7 @@ def test_the_figure_has_a_raster_and_two_histograms_per_cell(results: Results) -
     assert sum(heights) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_what_is_alike_is_of_one_size_and_labelled(results: Results) -> None:
     figure = STUDY.figure(results)
     figure.draw_without_rendering()

@@ -279,6 +279,7 @@ def test_one_printed_digit_is_met_within_half_a_unit(results: Results, changed: 
     assert judged(0.16) == {"β = 1, L = 100": "contradicted", "β = 0.1, L = 100": "holds"}
 
 
+@pytest.mark.slow
 def test_depths_in_any_order_say_the_same(verdicts: list[Verdict], ran: Callable[..., Results]) -> None:
     turned = dataclasses.replace(SETTINGS, depths=(8, 2), gated_depths=(6, 2))
     assert judge(STUDY, ran(STUDY, turned), "quick") == verdicts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,7 @@ from skiplab.studies.littwin2017.path_measures import (
 from skiplab.studies.littwin2017.paths import STUDY
 from skiplab.studies.littwin2017.paths.evidence import crossing, depths
 from skiplab.studies.littwin2017.paths.networks import FROZEN, WITH, path_epochs, toy_group
+from skiplab.studies.littwin2017.resnet_evidence import LIMITS
 from skiplab.studies.littwin2017.start_paths import start_paths
 
 WithRows = Callable[[Results, pd.DataFrame], Results]
@@ -171,10 +173,12 @@ def test_nothing_is_judged_of_a_rise_that_is_none(results: Results, with_rows: W
     assert all("D does not rise" in str(row) for row in of_rise)
 
 
-def test_networks_worse_than_the_papers_are_not_judged(results: Results, with_rows: WithRows) -> None:
-    import dataclasses
-
-    strict = dataclasses.replace(results.settings, error_limits=(0.0,))
+def test_networks_worse_than_the_papers_are_not_judged(
+    results: Results, with_rows: WithRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data,) = results.settings.data
+    monkeypatch.setitem(LIMITS, data, 0.0)
+    strict = dataclasses.replace(results.settings, limited=True)
     frame = as_described(results)
     changed = Results(strict, with_rows(results, frame).parts)
     rows = [

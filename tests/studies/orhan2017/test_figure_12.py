@@ -219,6 +219,7 @@ def test_every_claim_of_the_paper_falls_where_it_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("above", "verdict"), [(0.1, "holds"), (0.004, "contradicted"), (-0.1, "contradicted")]
 )
+@pytest.mark.slow
 def test_all_of_the_papers_profiles_are_compared_with_none(above: float, verdict: str) -> None:
     """The rising one counts for nothing, and those that never learn are told and left out of a further row."""
 

@@ -208,6 +208,7 @@ def test_a_diverged_network_is_not_rescaled() -> None:
     assert rescaled_networks.rescaled_rows(Rescaled(named, samples=20, pairs=2), nothing) == []
 
 
+@pytest.mark.slow
 def test_a_gain_without_runs_gives_no_evidence() -> None:
     few = results_of((1.0, 0.7, 0.4))
     at_best = [part for part in few.parts if part.stage == "search" or part.table["gain"].eq(1.0).all()]

@@ -126,6 +126,7 @@ def test_every_claim_falls_where_the_paper_is_wrong(study: Study) -> None:
     assert {row.verdict for row in rows} == {"contradicted"}
 
 
+@pytest.mark.slow
 def test_a_point_decides_whether_hyper_residual_is_worse() -> None:
     worse = {**AS_THE_PAPER_SAYS, "hyper-residual": (0.78, 0.2, 0.4)}
     for numbers, verdict in ((AS_THE_PAPER_SAYS, "holds"), (worse, "contradicted")):
@@ -312,6 +313,7 @@ def test_panels_at_a_common_gain_need_networks_of_every_model_there() -> None:
     assert _compared(results, "digits", MODELS)
 
 
+@pytest.mark.slow
 def test_limits_at_the_papers_width_are_shown_only_if_one_is_resolved() -> None:
     results = found(AS_THE_PAPER_SAYS).and_then([listed(model.name, [0.0, 5.0]) for model in MODELS])
     assert len(drawn(results.and_then(limits(0.0))).axes) == 6

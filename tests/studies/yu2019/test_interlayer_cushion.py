@@ -123,6 +123,7 @@ def test_the_fifth_block_and_all_of_them_decide() -> None:
     assert len(rows) == 11  # eight other blocks, and before training
 
 
+@pytest.mark.slow
 def test_a_plain_blocks_cushion_vanishes_with_one_image_or_a_whole_batch_in_training_mode_alone() -> None:
     """The erratum, on an untrained block in float64: what ε leaves of 0, and what two images make of it."""
     sizes: dict[str, Any] = {"filters": (4, 4, 4), "dtype": torch.float64}

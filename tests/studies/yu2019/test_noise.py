@@ -104,10 +104,12 @@ def test_on_networks_as_claimed_every_claim_holds() -> None:
         ({"link": -1.0}, ["cushion-goes-with-error"]),
     ],
 )
+@pytest.mark.slow
 def test_other_networks_contradict(changes: dict[str, float], claims: list[str]) -> None:
     assert verdicts(STUDY, made_up(**changes)) == HELD | dict.fromkeys(claims, "contradicted")
 
 
+@pytest.mark.slow
 def test_doses_that_never_learn_do_not_decide_about_noise() -> None:
     rows = rows_by_condition(STUDY, made_up(dead=(0.25, 0.5)), "dose-lowers-noise")
     assert [name for name, row in rows.items() if row.headline] == ["doses at which all learn"]

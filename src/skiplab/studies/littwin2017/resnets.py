@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skiplab.files import aside_folder
 from skiplab.reproduction.trial import Bench, trial
 
 if TYPE_CHECKING:
@@ -126,8 +127,8 @@ def train(settings: ResNets, bench: Bench) -> pd.DataFrame:
     common = settings.training
     samples = samples_of(settings.data, "train", common.images, common.side, bench.device)
     modules = [build(settings, samples, seed) for seed in settings.seeds]
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = bench.checkpoints or Path(scratch)
+    with aside_folder(Path(tempfile.gettempdir())) as scratch:
+        folder = bench.checkpoints or scratch
         trunk = Checkpoints(folder, keep=settings.fork_at if settings.forks else None)
         tables = [_trained(settings, MAIN, modules, samples, trunk, bench)]
         for name in settings.forks:

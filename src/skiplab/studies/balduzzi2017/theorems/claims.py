@@ -128,7 +128,7 @@ THE_PAPERS = (
     ),
     Claim(
         "rescaling-controls-variance",
-        "“Both theoretical predictions hold empirically”: at α = 1/√2 the variance of real nets’ gradients is 1 …",
+        "“Both theoretical predictions hold empirically”: at α = 1/√2 the variance of real nets’ gradients is 1.",
         evidence.variances(RESCALED, 1.0),
         kind=Value(),
         unit="variance",
@@ -136,8 +136,8 @@ THE_PAPERS = (
     ),
     Claim(
         "rescaling-leaves-decay",
-        "… and their correlation still decays exponentially: per layer in deeper nets at least half as fast as in "
-        "shallow ones.",
+        "“Both theoretical predictions hold empirically”: at α = 1/√2 the correlation of real nets’ gradients still "
+        "decays exponentially, per layer in deeper nets at least half as fast as in shallow ones.",
         evidence.decays_on,
         kind=Greater(worth=math.log(4 / 3) / 10),  # a tenth of the rate that theorem 2 predicts
         unit="−ln correlation per layer",
