@@ -348,10 +348,6 @@ def test_the_first_write_into_a_folder_sweeps_it_and_touches_nothing_else(tmp_pa
     (tmp_path / ".skiplab-aside-link").symlink_to(tmp_path / "kept")
     write_bytes(tmp_path / "file", b"new")
     assert names(tmp_path) == [".aside-mine", ".damaged-key-12345678", ".skiplab-aside-link", "file", "kept"]
-    # Names that earlier versions gave, where only they can have given them; they had no locks.
-    os.utime(tmp_path / "kept")
-    assert sweep(tmp_path, ".aside-*", "kept") == 1
-    assert names(tmp_path) == [".damaged-key-12345678", ".skiplab-aside-link", "file", "kept"]
 
 
 def test_where_there_are_no_locks_only_what_is_a_day_old_goes(
@@ -515,3 +511,57 @@ def test_removing_never_follows_a_link(tmp_path: Path) -> None:
     files.remove(tmp_path / "nothing")
     assert names(tmp_path) == ["theirs"]
     assert names(tmp_path / "theirs") == ["work"]
+
+
+def test_a_link_with_our_name_leads_a_sweep_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "thesis.tex").write_text("years of work")
+    store = tmp_path / "store"
+    store.mkdir()
+    for name in (".skiplab-old-x", ".skiplab-aside-x"):
+        (store / name).symlink_to(tmp_path / "docs")
+        os.utime(store / name, (LONG_AGO, LONG_AGO), follow_symlinks=False)
+    assert sweep(store) == 0
+    assert names(store) == [".skiplab-aside-x", ".skiplab-old-x"]
+    assert names(tmp_path / "docs") == ["thesis.tex"]
+
+
+def test_a_folder_that_a_writer_holds_stays_however_old(tmp_path: Path) -> None:
+    with files.aside_folder(tmp_path) as folder:
+        (folder / "result").touch()
+        os.utime(folder, (LONG_AGO, LONG_AGO))
+        code = "import sys, pathlib, skiplab.files as f; print(f.sweep(pathlib.Path(sys.argv[1])))"
+        words = [sys.executable, "-c", code, str(tmp_path)]
+        swept = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert swept.stdout == "0\n"
+        assert (folder / "result").exists()
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, PermissionError])
+def test_nothing_that_stops_us_loses_what_a_user_put_into_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
+) -> None:
+    target = tmp_path / "run"
+    target.mkdir()
+    for name in ("run.json", "notes.txt"):
+        (target / name).write_text("old")
+    renames = [os.rename, os.replace]
+    for number in range(4):
+        count = iter(range(10))
+
+        def stopped(*paths: Any, number: int = number, count: Any = count, **more: Any) -> None:
+            if next(count) == number:
+                raise stop(13, "no")
+            renames[1](*paths, **more)
+
+        for name in ("rename", "replace"):
+            monkeypatch.setattr(os, name, stopped)
+        with suppress(stop, DiskTrouble):
+            files.write_folder(
+                target, lambda folder: write_bytes(folder / "run.json", b"new"), ours=("run.json",)
+            )
+        monkeypatch.undo()
+        assert (target / "notes.txt").read_text() == "old"
+        assert (target / "run.json").read_text() in ("old", "new")
+    files.write_folder(target, lambda folder: write_bytes(folder / "run.json", b"new"), ours=("run.json",))
+    assert ((target / "run.json").read_text(), (target / "notes.txt").read_text()) == ("new", "old")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from skiplab.reproduction.store import (
     default_root,
     runs_at_hand,
 )
+from skiplab.reproduction.verifying import verify
 
 TABLE = pd.DataFrame({"seed": [1, 2], "value": [0.1, float("nan")]})
 
@@ -113,3 +115,22 @@ def test_the_environment_says_where_the_store_is(monkeypatch: pytest.MonkeyPatch
     assert Store(Path("/else")).root == Path("/else")
     monkeypatch.setenv("SKIPLAB_STORE", "")
     assert Store().root == Path("skiplab-results")
+
+
+def test_a_users_folders_beside_results_are_nobodys_leftovers_and_no_damage(tmp_path: Path) -> None:
+    theirs = [
+        ".old-photos/a.jpg",
+        ".aside-mine/b",
+        "checkpoints/my-model/config.json",
+        "trials/mine/c",
+        "studies/a/b/c/d",
+    ]
+    for name in theirs:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("mine")
+        for path in (tmp_path / name, (tmp_path / name).parent):
+            os.utime(path, (1e9, 1e9))
+    store = Store(tmp_path)
+    store.tidy()
+    assert verify(store).damaged == 0
+    assert all((tmp_path / name).read_text() == "mine" for name in theirs)

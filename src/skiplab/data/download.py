@@ -216,7 +216,7 @@ def _aside() -> Iterator[Path]:
         raise Refused(
             f"{root()} cannot be written ({reason}); set SKIPLAB_DATA to a folder that can."
         ) from error
-    sweep(root(), ".fetch-*")
+    sweep(root())
     with aside_folder(root()) as path:
         yield path
 

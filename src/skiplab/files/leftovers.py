@@ -90,16 +90,13 @@ def sweep_once(folder: Path) -> None:
         sweep(folder)
 
 
-def sweep(folder: Path, *further: str) -> int:
-    """Remove what killed writers left in a folder and put back what they moved away; return how many there were.
-
-    ``further`` are patterns of names that earlier versions gave, which held no locks.
-    """
-    found = [path for pattern in (f"{ASIDE}*", f"{OLD}*", *further) for path in folder.glob(pattern)]
+def sweep(folder: Path) -> int:
+    """Remove what killed writers left in a folder and put back what they moved away; return how many there were."""
+    found = [path for pattern in (f"{ASIDE}*", f"{OLD}*") for path in folder.glob(pattern)]
     count = 0
     for left in found:
         with suppress(OSError):  # another process may be sweeping too
-            if is_abandoned(left, locks=left.name.startswith((ASIDE, OLD))):
+            if is_abandoned(left):
                 if left.name.startswith(OLD):
                     _put_back(left)
                 remove(left)
@@ -107,19 +104,19 @@ def sweep(folder: Path, *further: str) -> int:
     return count
 
 
-def is_abandoned(path: Path, *, locks: bool = True) -> bool:
-    """Whether the writer of something unfinished is dead: nobody holds it, or it is a day old."""
+def is_abandoned(path: Path) -> bool:
+    """Whether the writer of something unfinished is dead: nobody holds it or, where there are no locks, it is old."""
     status = path.lstat()
     age = time.time() - status.st_mtime
-    if age > STALE:
-        return True
-    if not locks or age < NEWBORN or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+    # We make files and folders; a link, a device or a pipe is somebody else's.
+    if age < NEWBORN or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return False
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        return _lock(handle) is True
+        ours = _lock(handle)
     finally:
         os.close(handle)
+    return age > STALE if ours is None else ours
 
 
 def _put_back(old: Path) -> None:

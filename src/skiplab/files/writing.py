@@ -10,7 +10,7 @@ import errno
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -74,13 +74,14 @@ def flush(path: Path) -> None:
 
 
 def write_folder(
-    target: Path, write: Callable[[Path], None], *, replace: bool = True, ours: Container[str] | None = None
+    target: Path, write: Callable[[Path], None], *, replace: bool = True, ours: Sequence[str] | None = None
 ) -> None:
     """Write a folder aside and put it in place whole; the old one or the new one is there at every moment.
 
     Of two processes that write the same new folder at the same moment, the one that came first stays; without
-    ``replace`` whatever is there stays. ``ours`` are the names of files that the old folder may lose; what else
-    somebody put into it moves into the new one.
+    ``replace`` whatever is there stays. ``ours`` are the names of files that the old folder may lose. Where somebody
+    put something else into it, the folder stays and its files are replaced one by one, the first in ``ours`` last:
+    what is a user's is never moved, so that nothing that stops us can lose it.
     """
     with writing_to(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,12 +92,12 @@ def write_folder(
                 flush(path)
             if not os.path.lexists(target):
                 _put(aside, target)
+            elif replace and ours is not None and _has_others(target, ours):
+                _put_into(aside, target, ours)
             elif replace:
                 with held(target):  # the old folder, so that nobody sweeps it while it lies aside
                     if not _exchanged(aside, target):
                         _put_instead(aside, target)
-                    if ours is not None:
-                        _keep_others(aside, target, ours)
             flush(target.parent)
         # What is left aside was written in vain or is the old folder; it is removed.
 
@@ -133,13 +134,26 @@ def _exchanged(one: Path, other: Path) -> bool:
     return bool(rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
 
 
-def _keep_others(old: Path, new: Path, ours: Container[str]) -> None:
-    """Move what a user put into the old folder into the new one."""
-    if old.is_symlink() or not old.is_dir():
-        return
-    for each in old.iterdir():
-        if each.name not in ours and not os.path.lexists(new / each.name):
-            os.rename(each, new / each.name)
+def _has_others(folder: Path, ours: Sequence[str]) -> bool:
+    """Whether somebody put something of their own into a folder; a link in its place is replaced, not followed."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    return any(each.name not in ours or not _is_plain(each) for each in folder.iterdir())
+
+
+def _put_into(aside: Path, target: Path, ours: Sequence[str]) -> None:
+    """Replace those files of a folder that are ours, the most important one last, and touch nothing else."""
+    new = {each.name for each in aside.iterdir()}
+    for name in ours:
+        if name not in new and _is_plain(target / name):
+            (target / name).unlink()
+    for name in sorted(new, key=lambda name: -ours.index(name) if name in ours else -len(ours)):
+        os.replace(aside / name, target / name)
+    flush(target)
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def set_aside(path: Path, problem: Damaged, instead: str) -> Path:

@@ -58,7 +58,9 @@ def _finished(client: Any, executor: str, jobs: Sequence[Job]) -> Iterator[tuple
     futures = client.map(_run_there, jobs, pure=False, retries=1)
     those = {future.key: job for future, job in zip(futures, jobs, strict=True)}
     # Results come in batches: one by one, a thousand short trials take twice the time.
-    for future, result in as_completed(futures, with_results=True, raise_errors=False):
+    coming = as_completed(futures, with_results=True, raise_errors=False)
+    del futures  # or workers would keep all tables until the last one has come
+    for future, result in coming:
         error = result[1] if isinstance(result, tuple) else result
         if isinstance(result, Done):
             yield those[future.key], result
@@ -148,13 +150,19 @@ def check_workers(answers: Mapping[str, Any], here: Mapping[str, Any]) -> None:
         if isinstance(answer, BaseException) or answer["source"] != here["source"]:
             word = "no" if isinstance(answer, BaseException) else "another"
             raise Refused(f"Dask worker {worker} has {word} skiplab; install this version there first.")
+        # Two trials in one process would change each other's arithmetic, which is global.
+        if answer.get("threads", 1) != 1:
+            raise Refused(
+                f"Dask worker {worker} has {answer['threads']} threads; start it with --nthreads 1."
+            )
         for name, fingerprint in here["data"].items():
             if answer["data"][name] != fingerprint:
                 remedy = data.remedy(name)
                 raise Refused(f"Dask worker {worker} has not our {name}; run `{remedy}` there first.")
 
 
-def what_is_here(names: Sequence[str]) -> dict[str, Any]:
-    """The source hash and data fingerprints on the machine that runs this."""
+def what_is_here(names: Sequence[str], dask_worker: Any = None) -> dict[str, Any]:
+    """The source hash and data fingerprints on the machine that runs this, and the threads of a worker."""
     fingerprints = {name: data.fingerprint(name) if data.is_available(name) else None for name in names}
-    return {"source": provenance.source_hash(), "data": fingerprints}
+    threads = dask_worker.state.nthreads if dask_worker else 1
+    return {"source": provenance.source_hash(), "data": fingerprints, "threads": threads}

@@ -104,7 +104,7 @@ def unpack(store: Store, file: Path, *, tell: Tell = _silent) -> tuple[int, int]
             write_folder(
                 store.root / name,
                 lambda folder, held=held: _fill(pieces, held, folder),  # type: ignore[misc]
-                ours=RUN_FILES,
+                ours=("record.json", *RUN_FILES),
             )
         except OSError as error:
             raise _stopped(f"{store.root} took {done} of {len(fresh)} folder(s)", error) from error

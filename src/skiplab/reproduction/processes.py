@@ -44,10 +44,10 @@ class Worker:
         self.start = _surroundings()
         self.job: Job | None = None
         self.pipe, theirs = Pipe()
-        code = f"import sys; sys.path[:] = {sys.path!r}; from skiplab.reproduction.processes import serve; serve()"
+        code = f"import sys; sys.path[:] = {_path()!r}; from skiplab.reproduction.processes import serve; serve()"
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", code, str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-c", code, str(theirs.fileno()), str(os.getpid()), str(_in_main_thread())],
                 env=os.environ | ONE_THREAD,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -68,7 +68,9 @@ class Worker:
             if self.pipe.poll():
                 return self.pipe.recv()
         except (EOFError, OSError):
-            self.process.wait()
+            # It is ending, unless a thread that its trial started keeps it.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(GRACE)
         return "died", None
 
     def is_of_use(self) -> bool:
@@ -108,12 +110,11 @@ def _finished(jobs: Sequence[Job], count: int, tell: Tell) -> Iterator[tuple[Job
     try:
         while waiting or busy:
             while waiting and len(busy) < count:
-                worker = _hired()
-                if worker.give(waiting[0]):
-                    waiting.popleft()
+                worker, job = _hired(), waiting.popleft()
+                if worker.give(job):
                     busy[worker.pipe] = worker
                 else:
-                    worker.end()
+                    yield job, None, worker.end()
             ready = wait(list(busy), LOOK)
             # A process that the worker started may hold its end of the pipe open.
             dead = [
@@ -133,7 +134,12 @@ def _finished(jobs: Sequence[Job], count: int, tell: Tell) -> Iterator[tuple[Job
                     yield worker.job, None, worker.end()
                 else:
                     job, worker.job = worker.job, None
-                    _idle.append(worker)
+                    # It has work before its table is stored, which may take as long as a trial.
+                    if waiting and worker.give(waiting[0]):
+                        waiting.popleft()
+                        busy[pipe] = worker
+                    else:
+                        _idle.append(worker)
                     yield job, replace(content, key=job.key), ""
     finally:
         # Workers may be writing checkpoints, and are asked before they are made to end.
@@ -165,8 +171,16 @@ def dismiss() -> None:
 
 def _surroundings() -> Any:
     with contextlib.suppress(OSError):  # the folder may be gone
-        return dict(os.environ), list(sys.path), os.getcwd()
-    return dict(os.environ), list(sys.path), None
+        return dict(os.environ), _path(), os.getcwd()
+    return dict(os.environ), _path(), None
+
+
+def _path() -> list[str]:
+    return [each for each in sys.path if isinstance(each, str)]  # Python passes over all else
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _in_words(status: int | None) -> str:
@@ -185,7 +199,7 @@ def _in_words(status: int | None) -> str:
 def serve() -> None:
     """Run jobs that come by a pipe until it is closed; called as ``serve`` with the pipe and the parent's id."""
     handle, parent = int(sys.argv[1]), int(sys.argv[2])
-    _die_with(parent)
+    _die_with(parent, by_the_system=sys.argv[3] == "True")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
     pipe = Connection(handle)
@@ -194,7 +208,14 @@ def serve() -> None:
             content = pipe.recv_bytes()
         except (EOFError, OSError):
             return
-        pipe.send(("done", _answered(content, pipe)))
+        done = _answered(content, pipe)
+        try:
+            answer = pickle.dumps(("done", done))
+        except Exception:  # a table may hold anything
+            answer = pickle.dumps(
+                ("done", Done("", None, {}, problem=traceback.format_exc(), damage=done.damage))
+            )
+        pipe.send_bytes(answer)
 
 
 def _leave(*_: Any) -> None:
@@ -211,10 +232,14 @@ def _answered(content: bytes, pipe: Connection) -> Done:
     return run_elsewhere(job, lambda _, done, text: pipe.send(("progress", (done, text))))
 
 
-def _die_with(parent: int) -> None:
-    """Let this process end when its parent does, even by KILL and in the middle of a trial."""
+def _die_with(parent: int, *, by_the_system: bool = True) -> None:
+    """Let this process end when its parent does, even by KILL and in the middle of a trial.
+
+    To the system the parent is the thread that started us, so it is asked only where that is the main one.
+    """
     with contextlib.suppress(OSError, AttributeError, TypeError):  # only Linux has it
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG of linux/prctl.h
+        if by_the_system:
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG of linux/prctl.h
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -148,10 +148,11 @@ class Store:
     def record(self, key: str) -> dict[str, Any]:
         """Read a finished trial's provenance; raise Damaged where it is not as it was stored."""
         place = self.trial_folder(key) / "record.json"
-        record: dict[str, Any] = cleaned(read_json(place))
+        content = read_json(place)
         try:
+            record: dict[str, Any] = cleaned(content)
             check_record(record)
-        except Refused as error:
+        except (Refused, RecursionError) as error:
             raise Damaged(f"{place} is no record of a trial ({printable(str(error)).rstrip('.')})") from error
         return record
 
@@ -182,7 +183,7 @@ class Store:
         """Remove what killed runs left half-written; what somebody is writing stays."""
         for pattern in (".", "trials", "checkpoints/*", "studies/*/*"):
             for folder in self.root.glob(pattern) if pattern != "." else [self.root]:
-                sweep(folder, ".aside-*", ".old-*")
+                sweep(folder)
 
     # Study runs -----------------------------------------------------------------------------------------
 

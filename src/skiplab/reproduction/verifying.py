@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from skiplab.files import Damaged, DamageFound, read_json, read_sealed, set_aside
 from skiplab.reproduction.store import Store, mending, published
+
+KEY = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass
@@ -49,6 +52,8 @@ def verify(store: Store) -> Verified:
             set_aside(path, problem, "what it held is computed again")
     again = set()
     for folder in store.run_folders():
+        if not (folder / "run.json").exists():
+            continue  # no run, and not ours
         found.runs += 1
         try:
             run = store.read_run(folder)
@@ -67,8 +72,8 @@ def verify(store: Store) -> Verified:
 
 
 def _folders(room: Path) -> Iterator[Path]:
-    """The folders of a room; what begins with a dot was set aside or is being written."""
-    yield from (path for path in sorted(room.glob("[!.]*")) if path.is_dir())
+    """The folders of a room that are named by a trial's key; others are a user's."""
+    yield from (path for path in sorted(room.glob("*")) if KEY.fullmatch(path.name) and path.is_dir())
 
 
 def _files(folder: Path) -> Iterator[Path]:
