@@ -21,7 +21,7 @@ from skiplab.files.writing import write_bytes
 SEAL = hashlib.sha256().digest_size
 SEAL_LINE = re.compile(rb'\{"sha256":"([0-9a-f]{64})",\n')
 # What a failing disk says, or a file that is none; all else says nothing about the file.
-BROKEN = (errno.EIO, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+BROKEN: tuple[int, ...] = (errno.EIO, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 BROKEN += (errno.EUCLEAN,) if hasattr(errno, "EUCLEAN") else ()  # only Linux has it
 
 
