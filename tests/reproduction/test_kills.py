@@ -70,7 +70,7 @@ def kill_at_random(store: Store, marks: Path, number: int, executor: str) -> tup
 @pytest.mark.parametrize(
     ("executor", "kills"),
     [
-        ("processes", 2),
+        pytest.param("processes", 2, marks=pytest.mark.slow),
         pytest.param("processes", KILLS - KILLS // 2, marks=pytest.mark.slow, id="processes-many"),
         pytest.param("serial", KILLS // 2, marks=pytest.mark.slow, id="serial-many"),
     ],

@@ -32,7 +32,7 @@ from skiplab.studies.littwin2017.path_measures import (
 from skiplab.studies.littwin2017.paths import STUDY
 from skiplab.studies.littwin2017.paths.evidence import crossing, depths
 from skiplab.studies.littwin2017.paths.networks import FROZEN, WITH, path_epochs, toy_group
-from skiplab.studies.littwin2017.resnet_evidence import LIMITS
+from skiplab.studies.littwin2017.resnet_settings import LIMITS
 from skiplab.studies.littwin2017.start_paths import start_paths
 
 WithRows = Callable[[Results, pd.DataFrame], Results]

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skiplab.reproduction import Evidence, Results
-from skiplab.studies.littwin2017.resnet_settings import NETWORKS
+from skiplab.studies.littwin2017.resnet_settings import LIMITS, NETWORKS
 from skiplab.studies.littwin2017.resnets import MAIN, train
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LIMITS = {
-    "cifar10": 0.085,
-    "cifar100-fine": 0.33,
-}  # test errors at the end that this training is known to reach
 LABELS = {"cifar10": "CIFAR-10", "cifar100-fine": "CIFAR-100", "digits": "digits"}
 
 

@@ -15,7 +15,7 @@ from skiplab.reproduction import Call, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.littwin2017 import resnet_settings, resnets, toy_settings, toys
 from skiplab.studies.littwin2017.figure_1e.study import RATE
-from skiplab.studies.littwin2017.resnet_evidence import LIMITS
+from skiplab.studies.littwin2017.resnet_settings import LIMITS
 from skiplab.studies.littwin2017.start_paths import StartPaths, start_paths
 
 if TYPE_CHECKING:
