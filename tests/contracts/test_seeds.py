@@ -115,5 +115,7 @@ def test_another_seed_gives_a_table_of_the_same_kind(
     )
     tables = [results_of(study, run).frame for run in (first, other)]
     assert tables[0].dtypes.astype(str).equals(tables[1].dtypes.astype(str))
-    rows = [[(row.claim, row.headline) for row in run.verdicts] for run in (first, other)]
-    assert rows[0] == rows[1]
+    # Which conditions decide may depend on the numbers (networks that learn, say); the claims do not.
+    claims = [{row.claim for row in run.verdicts} for run in (first, other)]
+    assert claims[0] == claims[1]
+    assert claims[0]

@@ -99,10 +99,16 @@ def test_the_paper_scale_is_the_papers() -> None:
 
 @pytest.mark.parametrize("present", [True, False])
 def test_test_accuracy_needs_test_images(present: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "has_split", lambda name, split: present)
+    monkeypatch.setattr(trials, "has_split", lambda name, split: present or split == "train")
     (call,) = trials.decide(searched(shown_gains=()))
     assert call.settings.test is present
     assert call.settings.exact == SETTINGS.samples
+
+
+def test_where_the_set_is_missing_the_published_networks_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "has_split", lambda name, split: False)
+    (call,) = trials.decide(searched(shown_gains=()))
+    assert call.settings.test
 
 
 def test_networks_are_trained_at_the_best_gain_and_at_the_shown_ones() -> None:
