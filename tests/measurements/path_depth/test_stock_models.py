@@ -46,6 +46,8 @@ def seeded(build: Callable[[], nn.Module]) -> nn.Module:
             if isinstance(part, nn.BatchNorm2d):  # statistics that no batch has
                 nn.init.normal_(part.running_mean, std=0.1)
                 nn.init.uniform_(part.running_var, 0.5, 1.5)
+                if not bool(part.weight.any()):  # branches that start at 0 have no paths to split
+                    nn.init.ones_(part.weight)
             if isinstance(part, nn.Linear) and not bool(part.weight.any()):
                 nn.init.normal_(part.weight, std=0.1)  # heads that start at 0 have no output to split
     return net
