@@ -239,7 +239,7 @@ def test_a_diverged_member_is_frozen_and_its_neighbours_do_not_notice(optimiser:
 @pytest.mark.parametrize("device", [CPU, CUDA], ids=str)
 def test_measuring_leaves_the_generators_of_all_devices_alone(device: torch.device) -> None:
     net = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(4, 4)).to(device)
-    subject = Subject.of(net, mode="train")
+    subject = Subject.of(net, train_mode=True)
     x = torch.ones(8, 4, device=device)
     before = (torch.random.get_rng_state(), torch.cuda.get_rng_state())
     first = subject.outputs(x)
