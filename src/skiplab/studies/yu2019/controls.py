@@ -18,17 +18,19 @@ DEAD_AFTER = 5  # epochs; a network that has not learnt by then is taken to be d
 
 @dataclass(frozen=True)
 class ControlSettings(PairSettings):
-    """Pairs and the controls beside them: ``control_runs`` seeds for ``control_epochs``.
+    """Pairs and, unless ``controls`` is False, the controls beside them: ``control_runs`` for ``control_epochs``.
 
-    ``higher_rates`` are tried for a few epochs on ``rate_runs`` plain networks of the depth that is trained slowly;
+    ``higher_rates`` are tried for a few epochs on ``rate_runs`` plain networks of ``tried_depth`` layers (0: not);
     ``pilot_runs`` residual networks of the first depth, of seeds of their own, are trained without momentum, and
     without crops and flips.
     """
 
+    controls: bool = True
     control_runs: int = 6
     control_epochs: int = 100
     control_drops: tuple[int, ...] = (60, 80)
     higher_rates: tuple[float, ...] = (1e-2, 5e-3, 3e-3)
+    tried_depth: int = 44
     rate_runs: int = 13
     pilot_runs: int = 3
 
@@ -42,6 +44,7 @@ QUICK_CONTROLS: dict[str, Any] = QUICK | {
     "control_runs": 5,
     "control_epochs": 4,
     "control_drops": (3,),
+    "tried_depth": 0,
     "rate_runs": 5,
     "pilot_runs": 0,
 }
@@ -50,6 +53,7 @@ SMOKE_CONTROLS: dict[str, Any] = SMOKE | {
     "control_epochs": 1,
     "control_drops": (),
     "higher_rates": (1e-2,),
+    "tried_depth": 8,
     "rate_runs": 2,
     "pilot_runs": 1,
 }
@@ -70,7 +74,7 @@ def half_length(
 def common_rate(results: Results) -> list[Call]:
     """Name pairs of the first depth and of those that the paper trains slowly, all at the slow rate."""
     settings = results.settings
-    deep = sorted(settings.slow_depths, reverse=True)
+    deep = sorted(settings.slow_depths, reverse=True) if settings.controls else []
     return [
         half_length(settings, model, depth, rate=settings.slow_rate)
         for depth in (*deep, *([settings.first_depth] if deep else []))
@@ -83,13 +87,13 @@ def without_decay(results: Results) -> list[Call]:
     settings = results.settings
     return [
         half_length(settings, model, settings.first_depth, rate=settings.rate, decay=decay)
-        for decay in (Training.decay, 0.0)
+        for decay in ((Training.decay, 0.0) if settings.controls else ())
         for model in (PLAIN, RESIDUAL)
     ]
 
 
 def higher_rates(results: Results) -> list[Call]:
-    """Name plain networks of the depths that are trained slowly at higher rates, for a few epochs."""
+    """Name deep plain networks at rates higher than the paper's, for a few epochs."""
     settings = results.settings
     end = min(DEAD_AFTER, settings.epochs)
     training = replace(subset(Training, settings), epochs=end, drops=())
@@ -97,11 +101,12 @@ def higher_rates(results: Results) -> list[Call]:
     measures = Measures(test_every=0)
     return [
         train.of(
-            settings.networks(PLAIN, depth, seeds, rate=rate, training=training, measures=measures),
-            f"{PLAIN}, {depth} layers, rate {rate:g}, {end} epochs",
+            settings.networks(
+                PLAIN, settings.tried_depth, seeds, rate=rate, training=training, measures=measures
+            ),
+            f"{PLAIN}, {settings.tried_depth} layers, rate {rate:g}, {end} epochs",
         )
-        for depth in settings.slow_depths
-        for rate in settings.higher_rates
+        for rate in (settings.higher_rates if settings.tried_depth else ())
     ]
 
 

@@ -25,9 +25,10 @@ PREFIX = "full-"
 class FullSettings:
     """What the items with fully fledged networks have in common; drops after epochs 90 and 135 are ours.
 
-    There are ``runs`` pairs, but no more than ``full_runs``. Flows are measured at ``full_flows_at`` (0: after the
-    first iteration), interlayer cushions at ``cushions_between_at`` on ``images_between`` images. No name is one of
-    ``Measures`` that ``PairSettings`` leaves at its default: an item with both must name the pairs that others name.
+    There are ``runs`` pairs, but no more than ``full_runs``, and none with ``fully_fledged=False``. Flows
+    are measured at ``full_flows_at`` (0: after the first iteration), interlayer cushions at ``cushions_between_at``
+    on ``images_between`` images. No name is one of ``Measures`` that ``PairSettings`` leaves at its default: an item
+    with both must name the pairs that others name.
     """
 
     data: tuple[str, ...] = ("cifar10",)
@@ -41,6 +42,7 @@ class FullSettings:
     mixed: bool = True
     test_images: int | None = None
     flow_images: int = 128
+    fully_fledged: bool = True
     full_runs: int = 5
     full_depth: int = 20
     full_rate: float = 0.1
@@ -103,7 +105,7 @@ def train_full(results: Results) -> list[Call]:
     seeds = run_seeds(settings.seed, min(settings.runs, settings.full_runs))
     return [
         train.of(settings.full(model, own), f"full {model}, {settings.full_depth} layers")
-        for model in (PLAIN, RESIDUAL)
+        for model in ((PLAIN, RESIDUAL) if settings.fully_fledged else ())
         for own in chunks(seeds, len(seeds))
     ]
 

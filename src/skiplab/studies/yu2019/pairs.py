@@ -222,8 +222,9 @@ def steps(depths: Sequence[int]) -> list[tuple[int, int]]:
 def is_papers(settings: PairSettings) -> bool:
     """Whether networks are the paper's, trained as long and on the same images, so that its numbers stand beside."""
     whole = PairSettings()
-    names = ("depths", "filters", "images", "side", "epochs")
-    return all(getattr(settings, name) == getattr(whole, name) for name in names)
+    names = ("filters", "images", "side", "epochs")
+    same = all(getattr(settings, name) == getattr(whole, name) for name in names)
+    return same and set(settings.depths) <= set(whole.depths)
 
 
 def printed(
@@ -233,6 +234,6 @@ def printed(
     settings = results.settings
     for model, by_depth in numbers.items():
         for depth, number in by_depth.items():
-            ours = is_papers(settings)
+            ours = is_papers(settings) and depth in settings.depths
             sample = values(results, model, depth, quantity, **where) if ours else ()
             yield f"{model}, {depth} layers", number, sample, "" if ours else NOT_HERE

@@ -31,7 +31,12 @@ MODES = {"running statistics": "flow_eval", "training mode": "flow_train"}
 def shares(
     results: Results, kind: str, model: str, quantity: str = "flow", *, ends: bool = False
 ) -> dict[int, np.ndarray]:
-    """σ by epoch (0: after the first iteration), each (networks, layers); ``ends``: of the first and last epoch."""
+    """σ by epoch (0: after the first iteration), each (networks, layers); ``ends``: of the first and last epoch.
+
+    Where full networks are left out there are none at the two ends.
+    """
+    if kind == FULL and not results.settings.fully_fledged:
+        return dict.fromkeys((0, LENGTHS[FULL]), _no_networks(results, kind))
     stage = train_full if kind == FULL else train_pairs
     name = PREFIX + model if kind == FULL else model
     where: dict[str, Any] = {"model": name, "quantity": quantity}
@@ -46,6 +51,12 @@ def shares(
         int(epoch): own.pivot_table(index="seed", columns="layer", values="value", dropna=False).to_numpy()
         for epoch, own in by_epoch.items()
     }
+
+
+def _no_networks(results: Results, kind: str) -> np.ndarray:
+    import numpy as np
+
+    return np.empty((0, len(layers(results, kind))))
 
 
 def first_and_last(results: Results, kind: str, model: str, quantity: str = "flow") -> dict[str, np.ndarray]:
@@ -69,7 +80,8 @@ def rise(results: Results, kind: str, model: str, quantity: str = "flow") -> dic
 
     at = layers(results, kind).astype(float)
     found = first_and_last(results, kind, model, quantity)
-    return {when: np.polyfit(at, each.T, 1)[0] * (at[-1] - at[0]) for when, each in found.items()}
+    away = (at - at.mean()) / np.square(at - at.mean()).sum()  # the least-squares slope is a weighted sum
+    return {when: each @ away * (at[-1] - at[0]) for when, each in found.items()}
 
 
 def over_training(results: Results, kind: str, model: str) -> np.ndarray:
@@ -103,11 +115,13 @@ def printed_ratios(results: Results) -> Iterator[Evidence]:
         at = layers(results, kind).tolist()
         plain, residual = (over_training(results, kind, model) for model in MODELS)
         ratios = residual / plain
-        comparable = _as_long(results, kind)
+        comparable = len(ratios) > 0 and _as_long(results, kind)
+        detail = "" if comparable else "not trained here as the paper's"
+        if len(ratios) and not comparable:
+            first, last = ratios[:, 0].mean(), ratios[:, -1].mean()
+            detail += f"; ratios {first:.2f} in the first and {last:.2f} in the last layer"
         for layer, printed in by_layer.items():
             found: Any = ratios[:, at.index(layer)] if comparable else []
-            ends = f"ratios {ratios[:, 0].mean():.2f} in the first and {ratios[:, -1].mean():.2f} in the last layer"
-            detail = "" if comparable else f"not trained here as the paper's; {ends}"
             yield Evidence(f"{kind}, layer {layer}", [found], paper_value=printed, detail=detail)
 
 

@@ -35,7 +35,10 @@ def draw(results: Results) -> Figure:
     axes[0, 0].set(
         ylabel=r"$\sigma^{(\ell)}$, share of channels", title=f"simplified, {settings.first_depth} layers"
     )
-    _by_layer(axes[0, 1], results, FULL, "flow")
+    if settings.fully_fledged:
+        _by_layer(axes[0, 1], results, FULL, "flow")
+    else:
+        axes[0, 1].text(0.5, 0.5, "not trained here", ha="center", transform=axes[0, 1].transAxes)
     axes[0, 1].set(
         ylabel=r"$\sigma^{(\ell)}$, share of channels", title=f"full, {settings.full_depth} layers"
     )
@@ -69,7 +72,7 @@ def _by_layer(ax: Axes, results: Results, kind: str, quantity: str) -> None:
 
 def _over_training(ax: Axes, results: Results) -> None:
     for kind, style in KINDS.items():
-        for model in MODELS:
+        for model in MODELS if kind == SIMPLIFIED or results.settings.fully_fledged else ():
             found = shares(results, kind, model)
             runs = np.stack([found[epoch].mean(1) for epoch in sorted(found)], axis=1)
             _band(ax, np.array(sorted(found)), runs, model, style)

@@ -85,4 +85,5 @@ def _layers(ax: Axes, results: Results, depth: int) -> None:
         keys.append(Line2D([], [], label="plain larger in most pairs", **look))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel=r"layer $\ell$ (1: stem)", ylabel="median cushion")
-    ax.legend(handles=keys, fontsize=7, loc="center", bbox_to_anchor=(0.5, 0.56))
+    ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend, which no corner has
+    ax.legend(handles=keys, fontsize=7, loc="upper right", ncols=2)

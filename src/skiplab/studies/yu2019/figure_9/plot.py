@@ -44,9 +44,9 @@ def _losses(ax: Axes, results: Results) -> None:
         words = f"Plain, {depth} layers at {settings.slow_rate:g}"
         keys.append(Line2D([], [], color="#7A3500", linestyle=STYLES[2], label=words))
     if is_papers(settings):
-        for model in MODELS:
-            for depth in depths:
-                ax.plot(1.03 * settings.epochs, MEANS[model][depth], **STAR)
+        for means in MEANS.values():
+            for number in (means[depth] for depth in depths if depth in means):
+                ax.plot(1.03 * settings.epochs, number, **STAR)
         keys.append(Line2D([], [], label="paper", **STAR))
     everything = np.concatenate(
         [curves(results, model, depth).ravel() for depth in depths for model in MODELS]

@@ -118,6 +118,8 @@ def dosed(
     import numpy as np
 
     settings = results.settings
+    if not settings.dosed:
+        return np.empty(0)
     rows = results.rows(
         train, stage=DOSES, share=share, shuffled=shuffled, quantity=quantity, epoch=settings.dose_epochs
     )
@@ -154,7 +156,7 @@ def by_dose(
         named = ", ".join(f"{number} of {count} at {share:g}" for share, number in dead.items() if number)
         every = [sample(share) for share in settings.doses]
         alive = [each for share, each in zip(settings.doses, every, strict=True) if not dead[share]]
-        detail = f"never learnt: {named or 'none'}"
+        detail = f"never learnt: {named or 'none'}" if settings.dosed else "not trained here"
         yield Evidence("all doses", every, headline=not learners, detail=detail, paired=True)
         if learners or 1 < len(alive) < len(every):
             enough: list[Any] = [*alive] if len(alive) > 1 else [[], []]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
-from skiplab.figures.ticks import decimal_ticks
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.measured import NOISE, TENTH
 from skiplab.studies.yu2019.noise.evidence import dosed, means_over_layers
@@ -28,23 +28,29 @@ BY_LAYER = {"absolute": "noise_absolute_0.01", "relative": "noise_relative_0.1"}
 
 def draw(results: Results) -> Figure:
     """Draw pairs above, doses below."""
-    figure, axes = new_figure(3, rows=2, width=PAGE_WIDTH, height=4.8)
+    rows = 2 if results.settings.dosed else 1
+    figure, axes = new_figure(3, rows=rows, width=PAGE_WIDTH, height=2.4 * rows)
     for ax, (kind, quantity) in zip(axes[0], BY_LAYER.items(), strict=False):
         _by_layer(ax, results, kind, quantity)
     _by_size(axes[0, 2], results)
+    if results.settings.dosed:
+        _doses(axes[1], results)
+    for ax, letter in zip(axes.flat, "abcdef", strict=False):
+        panel_letter(ax, letter)
+    return figure
+
+
+def _doses(axes: Sequence[Axes], results: Results) -> None:
     depth = results.settings.dose_depth
     own = {
         "cushion, tenth layer": ("cushion_kept", min(TENTH, depth), False),
         r"$\|\Delta y\|/\|y\|$, deviation .01": ("noise_absolute_0.01", -1, True),
         "test error": ("test_error", 0, False),
     }
-    for ax, (words, (quantity, layer, is_log)) in zip(axes[1], own.items(), strict=True):
+    for ax, (words, (quantity, layer, is_log)) in zip(axes, own.items(), strict=True):
         _by_dose(ax, results, quantity, layer, is_log)
         ax.set(xlabel="dose of identity at the start", ylabel=words)
-    axes[1, 2].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    for ax, letter in zip(axes.flat, "abcdef", strict=True):
-        panel_letter(ax, letter)
-    return figure
+    axes[2].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 
 
 def _by_layer(ax: Axes, results: Results, kind: str, quantity: str) -> None:
@@ -85,12 +91,10 @@ def _by_size(ax: Axes, results: Results) -> None:
             mean, place, xerr=[[mean - low], [high - mean]], fmt="D", color="#222222", markersize=3, capsize=2
         )
     ax.axvline(1, color="#777777", linestyle=KEPT, linewidth=0.9)
-    ax.set_xscale("log")
     ax.set_yticks(range(len(rows)), [f"{size:g}" for _, size in rows])
     for first, words in ((0, "deviation"), (3, "of ‖A‖, no 1"), (6, "of ‖A‖, with 1")):
         ax.annotate(words, (0.98, first - 0.35), xycoords=("axes fraction", "data"), ha="right", fontsize=6.5)
-    ax.invert_yaxis()
-    decimal_ticks(ax, "x")
+    ax.set_ylim(len(rows) - 0.5, -0.9)
     ax.set(xlabel="change, plain / residual", ylabel="size of the noise", title="means over layers")
 
 

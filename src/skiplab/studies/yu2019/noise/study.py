@@ -20,10 +20,11 @@ A_POINT = 0.01  # of accuracy or error
 class Settings(PairSettings):
     """Pairs of one depth, and plain networks that start as ``doses`` times the identity and HMWI.
 
-    The latter are trained half as long and compared among themselves.
+    The latter are trained half as long and compared among themselves; with ``dosed=False`` not at all.
     """
 
     depths: tuple[int, ...] = (20,)
+    dosed: bool = True
     doses: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)
     dose_runs: int = 6
     dose_depth: int = 20
@@ -45,7 +46,7 @@ def train_doses(results: Results) -> list[Call]:
             settings.networks("dosed", settings.dose_depth, seeds, share=share, shuffled=shuffled, **own),
             f"dose {share:g}{', shuffled' if shuffled else ''}",
         )
-        for share, shuffled in kinds
+        for share, shuffled in (kinds if settings.dosed else ())
     ]
 
 

@@ -212,10 +212,10 @@ def higher_rates_fail(results: Results) -> Iterator[Evidence]:
 
     settings = results.settings
     end = min(DEAD_AFTER, settings.epochs)
+    depth = settings.tried_depth or max(settings.depths)
     for rate in settings.higher_rates:
-        depth = max(settings.depths)
         where: dict[str, Any] = {"stage": higher_rates.__name__, "epoch": end, "rate": rate}
-        errors = values(results, PLAIN, depth, "error", **where) if settings.slow_depths else np.empty(0)
+        errors = values(results, PLAIN, depth, "error", **where) if settings.tried_depth else np.empty(0)
         errors = np.nan_to_num(errors, nan=1.0)  # one that diverged has not learnt either
         detail = f"dead: {share_that(errors > DEAD)}" if len(errors) else "no depth here needs a lower rate"
         yield Evidence(

@@ -25,7 +25,7 @@ def draw(results: Results) -> Figure:
     _logarithmic(axes[0, 0])
     axes[0, 0].set(ylabel="training loss $L$", title="loss")
     axes[0, 1].set(ylabel="test error", title="error")
-    axes[0, 1].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes[0, 1].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
     _factors(axes[0, 2], results)
     for ax, letter in zip(axes.flat, "abc", strict=True):
         panel_letter(ax, letter)
