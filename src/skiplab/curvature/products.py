@@ -303,13 +303,7 @@ def hessian_product(
     torch.Size([1, 1])
     """
     product = HessianProduct(
-        target,
-        batches,
-        criterion=criterion,
-        loss_fn=loss_fn,
-        kind=kind,
-        parameters=parameters,
-        mode=mode,
+        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, parameters=parameters, mode=mode
     )
     vectors = product.gradient()[:, None] if vectors is None else vectors
     return HessianProducts(product.names, vectors, product(vectors), product.samples)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments.long_tables import long_table
 from skiplab.randomness import run_seeds
 from skiplab.reproduction.trial import Bench, Call, trial
 
@@ -242,32 +243,24 @@ def layer_norms(ensemble: Ensemble, samples: TensorSet, count: int, epoch: int) 
 
 
 def table(settings: Networks, rows: list[dict[str, Any]], diverged: Sequence[bool]) -> pd.DataFrame:
-    """A trial's long table; repeated words are categories, so that Parquet keeps it small."""
-    import pandas as pd
-
+    """A trial's long table."""
     count = len(settings.seeds)
-    members = pd.DataFrame(
-        {
-            "member": range(count),
-            "network_id": [network_id(settings, index) for index in range(count)],
-            "data": settings.data,
-            "model": settings.model,
-            "skip": settings.skip,
-            "seed": settings.seeds,
-            "gain": settings.gains,
-            "sigma": settings.sigmas or (0.0,) * count,
-            "strength": settings.strengths or (0.0,) * count,
-            "diverged": diverged,
-        }
-    )
+    known: dict[str, Any] = {
+        "network_id": [network_id(settings, index) for index in range(count)],
+        "data": settings.data,
+        "model": settings.model,
+        "skip": settings.skip,
+        "seed": settings.seeds,
+        "gain": settings.gains,
+        "sigma": settings.sigmas or (0.0,) * count,
+        "strength": settings.strengths or (0.0,) * count,
+        "diverged": diverged,
+    }
     if settings.means:
-        members["mean"] = settings.means
+        known["mean"] = settings.means
     if settings.slopes:
-        members["slope"], members["offset"] = settings.slopes, settings.offsets
-    frame = pd.DataFrame(rows).merge(members, on="member").drop(columns="member")
-    words = ["network_id", "data", "model", "skip", "quantity"]
-    frame = frame.astype(dict.fromkeys(words, "category") | {"epoch": "int16", "layer": "int16"})
-    return frame.astype({"value": "float32"})
+        known |= {"slope": settings.slopes, "offset": settings.offsets}
+    return long_table(rows, known, epoch="int16", layer="int16", value="float32")
 
 
 def network_id(settings: Networks, index: int) -> str:

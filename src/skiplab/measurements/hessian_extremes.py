@@ -93,13 +93,7 @@ def hessian_extremes(
     one_of("which", which, ENDS)
     whole_numbers(k=k, max_steps=max_steps)
     product = HessianProduct(
-        target,
-        batches,
-        criterion=criterion,
-        loss_fn=loss_fn,
-        kind=kind,
-        parameters=parameters,
-        mode=mode,
+        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, parameters=parameters, mode=mode
     )
     require(
         k <= product.dimension, f"k is {k}, but there are {product.dimension} eigenvalues; ask for fewer."

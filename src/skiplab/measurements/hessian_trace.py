@@ -80,13 +80,7 @@ def hessian_trace(
     """
     whole_numbers(products=products)
     product = HessianProduct(
-        target,
-        batches,
-        criterion=criterion,
-        loss_fn=loss_fn,
-        kind=kind,
-        parameters=parameters,
-        mode=mode,
+        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, parameters=parameters, mode=mode
     )
     found = la.xtrace(
         product,

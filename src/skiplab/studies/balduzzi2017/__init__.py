@@ -28,14 +28,9 @@ PAPER = Paper(
         "figure-6 looks-linear-as-residual",
     ),
 )
-STUDIES = (
-    figure_1.STUDY,
-    figure_2.STUDY,
-    figure_3.STUDY,
-    figure_4.STUDY,
-    figure_5.STUDY,
-    figure_6.STUDY,
-    theorems.STUDY,
-    proposition_a1.STUDY,
-    ll_init.STUDY,
+# fmt: off
+_ITEMS = (
+    figure_1, figure_2, figure_3, figure_4, figure_5, figure_6, theorems, proposition_a1, ll_init,
 )
+# fmt: on
+STUDIES = tuple(item.STUDY for item in _ITEMS)

@@ -30,16 +30,10 @@ PAPER = Paper(
         "figure-1f rises-with-beta",
     ),
 )
-STUDIES = (
-    model.STUDY,
-    bn_start.STUDY,
-    figure_1abc.STUDY,
-    paths.STUDY,
-    figure_1d.STUDY,
-    figure_1e.STUDY,
-    figure_1f.STUDY,
-    theorems.STUDY,
-    figure_2.STUDY,
-    figure_3.STUDY,
-    spin_glass.STUDY,
+# fmt: off
+_ITEMS = (
+    model, bn_start, figure_1abc, paths, figure_1d, figure_1e, figure_1f, theorems, figure_2, figure_3,
+    spin_glass,
 )
+# fmt: on
+STUDIES = tuple(item.STUDY for item in _ITEMS)

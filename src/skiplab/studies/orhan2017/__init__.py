@@ -37,23 +37,10 @@ PAPER = Paper(
         "figure-7 symm-break-beats-plain",
     ),
 )
-STUDIES = (
-    figure_1.STUDY,
-    figure_2.STUDY,
-    figure_3.STUDY,
-    figure_4.STUDY,
-    figure_s1.STUDY,
-    figure_5.STUDY,
-    figure_6.STUDY,
-    figure_7.STUDY,
-    figure_8.STUDY,
-    figure_9.STUDY,
-    figure_9_rows.STUDY,
-    figure_10.STUDY,
-    figure_11.STUDY,
-    equation_26.STUDY,
-    figure_12.STUDY,
-    notes.STUDY,
-    note_4.STUDY,
-    section_2_5.STUDY,
+# fmt: off
+_ITEMS = (
+    figure_1, figure_2, figure_3, figure_4, figure_s1, figure_5, figure_6, figure_7, figure_8, figure_9,
+    figure_9_rows, figure_10, figure_11, equation_26, figure_12, notes, note_4, section_2_5,
 )
+# fmt: on
+STUDIES = tuple(item.STUDY for item in _ITEMS)

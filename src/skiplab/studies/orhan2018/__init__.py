@@ -34,20 +34,10 @@ PAPER = Paper(
         "figure-5 bias-reg-beats-plain",
     ),
 )
-STUDIES = (
-    figure_1.STUDY,
-    figure_2.STUDY,
-    figure_3.STUDY,
-    figure_4.STUDY,
-    figure_5.STUDY,
-    figure_6.STUDY,
-    figure_7.STUDY,
-    figure_8.STUDY,
-    figure_s1.STUDY,
-    figure_s2.STUDY,
-    figure_s3.STUDY,
-    figure_s4.STUDY,
-    figure_s5.STUDY,
-    figure_s6.STUDY,
-    figure_s7.STUDY,
+# fmt: off
+_ITEMS = (
+    figure_1, figure_2, figure_3, figure_4, figure_5, figure_6, figure_7, figure_8, figure_s1, figure_s2,
+    figure_s3, figure_s4, figure_s5, figure_s6, figure_s7,
 )
+# fmt: on
+STUDIES = tuple(item.STUDY for item in _ITEMS)

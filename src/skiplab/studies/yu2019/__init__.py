@@ -34,20 +34,10 @@ PAPER = Paper(
         "interlayer-cushion residual-larger-cushion",
     ),
 )
-STUDIES = (
-    transform.STUDY,
-    table_1.STUDY,
-    table_2.STUDY,
-    table_3.STUDY,
-    table_4.STUDY,
-    table_5.STUDY,
-    figure_2.STUDY,
-    figure_3.STUDY,
-    noise.STUDY,
-    interlayer_cushion.STUDY,
-    figure_9.STUDY,
-    figure_10.STUDY,
-    figure_11.STUDY,
-    figure_12.STUDY,
-    figure_13.STUDY,
+# fmt: off
+_ITEMS = (
+    transform, table_1, table_2, table_3, table_4, table_5, figure_2, figure_3, noise, interlayer_cushion,
+    figure_9, figure_10, figure_11, figure_12, figure_13,
 )
+# fmt: on
+STUDIES = tuple(item.STUDY for item in _ITEMS)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments.long_tables import long_table
 from skiplab.reproduction.trial import Bench, trial
 
 if TYPE_CHECKING:
@@ -229,27 +230,20 @@ def rows_of(history: History) -> list[dict[str, Any]]:
 
 
 def table(settings: Networks, rows: list[dict[str, Any]], diverged: list[bool]) -> pd.DataFrame:
-    """A trial's long table; repeated words are categories, so that Parquet keeps it small."""
-    import pandas as pd
-
-    members = pd.DataFrame(
-        {
-            "member": range(len(settings.seeds)),
-            "network_id": [network_id(settings, seed) for seed in settings.seeds],
-            "data": settings.data,
-            "model": settings.model,
-            "depth": settings.depth,
-            "rate": settings.rate,
-            "share": settings.share,
-            "shuffled": settings.shuffled,
-            "decay": settings.training.decay,
-            "seed": settings.seeds,
-            "diverged": diverged,
-        }
-    )
-    frame = pd.DataFrame(rows).merge(members, on="member").drop(columns="member")
-    frame = frame.astype(dict.fromkeys(["network_id", "data", "model", "quantity"], "category"))
-    return frame.astype({"epoch": "int16", "layer": "int16", "depth": "int16"})
+    """A trial's long table."""
+    known = {
+        "network_id": [network_id(settings, seed) for seed in settings.seeds],
+        "data": settings.data,
+        "model": settings.model,
+        "depth": settings.depth,
+        "rate": settings.rate,
+        "share": settings.share,
+        "shuffled": settings.shuffled,
+        "decay": settings.training.decay,
+        "seed": settings.seeds,
+        "diverged": diverged,
+    }
+    return long_table(rows, known, epoch="int16", layer="int16", depth="int16")
 
 
 def network_id(settings: Networks, seed: int) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import require
+from skiplab.experiments.long_tables import long_table
 from skiplab.reproduction import Bench, trial
 from skiplab.studies.balduzzi2017.images import outline_of, samples_of
 
@@ -142,23 +143,16 @@ def rows_of(history: History, factors: list[list[float]], chance: float) -> list
 
 
 def table(settings: ThinNetworks, rows: list[dict[str, Any]], diverged: list[bool]) -> pd.DataFrame:
-    """A trial's long table; repeated words are categories, so that Parquet keeps it small."""
-    import pandas as pd
-
-    members = pd.DataFrame(
-        {
-            "member": range(len(settings.seeds)),
-            "network_id": [network_id(settings, seed) for seed in settings.seeds],
-            "data": settings.data,
-            "model": settings.model,
-            "depth": settings.depth,
-            "seed": settings.seeds,
-            "diverged": diverged,
-        }
-    )
-    frame = pd.DataFrame(rows).merge(members, on="member").drop(columns="member")
-    frame = frame.astype(dict.fromkeys(["network_id", "data", "model", "quantity"], "category"))
-    return frame.astype({"epoch": "int16", "depth": "int16", "value": "float32"})
+    """A trial's long table."""
+    known = {
+        "network_id": [network_id(settings, seed) for seed in settings.seeds],
+        "data": settings.data,
+        "model": settings.model,
+        "depth": settings.depth,
+        "seed": settings.seeds,
+        "diverged": diverged,
+    }
+    return long_table(rows, known, epoch="int16", depth="int16", value="float32")
 
 
 def network_id(settings: ThinNetworks, seed: int) -> str:
