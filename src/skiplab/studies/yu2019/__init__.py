@@ -27,10 +27,10 @@ PAPER = Paper(
     arxiv="1905.10944",
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
     carried_by=(
-        "transform same-function",
         "table-1 residual-lower-error",
         "figure-2 lower-error-at-equal-risk",
         "figure-3 tenth-layer",
+        "noise same-noise",
         "interlayer-cushion residual-larger-cushion",
     ),
 )
