@@ -127,7 +127,7 @@ class Archive:
         """The study's run."""
         root = self.path.parents[1]
         place = {"folder": self.path, "published": True, "picture": root / f"{self.picture.study}.webp"}
-        return StudyRun.of(self._json(RUN), self.path, **place)
+        return StudyRun.of(self._json(RUN), self.path, checked=True, **place)
 
     @functools.cached_property
     def records(self) -> dict[str, dict[str, Any]]:
