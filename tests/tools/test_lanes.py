@@ -1,0 +1,55 @@
+"""tools/lanes.py: what lanes leave is what a run of the study finds."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skiplab.reproduction.runner import Options, Watcher, run_study
+from skiplab.reproduction.store import Store
+from skiplab.reproduction.study import Study
+from skiplab.studies import CATALOGUE
+
+TOOL = Path(__file__).parents[2] / "tools" / "lanes.py"
+ITEM = "yu2019/figure-10"
+
+
+def lanes() -> Any:
+    spec = importlib.util.spec_from_file_location("lanes", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Counting(Watcher):
+    def __init__(self) -> None:
+        self.known: list[tuple[int, int]] = []
+
+    def stage(self, study: Study, total: int, known: int) -> None:
+        self.known.append((total, known))
+
+
+def test_a_run_finds_what_lanes_left(tmp_path: Path) -> None:
+    words = [f"{ITEM}: plain, 5 layers", f"{ITEM}: residual, 5 layers"]
+    options = ["--device", "cpu", "--scale", "smoke", "--store", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, str(TOOL), *options, *words], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.count("done in") == 2
+    seen = Counting()
+    run_study(CATALOGUE.select([ITEM])[0], Store(tmp_path), scale="smoke", options=Options(watcher=seen))
+    assert seen.known == [(2, 2)]
+
+
+def test_names_are_listed_and_a_wrong_one_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lanes().main(["--scale", "smoke", ITEM]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{ITEM}: plain, 5 layers", f"{ITEM}: residual, 5 layers"]
+    with pytest.raises(SystemExit, match="names no trial 'plain, 6 layers'; it has:\nplain, 5 layers"):
+        lanes().main(["--scale", "smoke", f"{ITEM}: plain, 6 layers"])

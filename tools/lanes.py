@@ -1,0 +1,123 @@
+"""Run chosen trials in lanes side by side on one GPU: a lane is a process that takes one trial after the other.
+
+    python tools/lanes.py yu2019/table-1                   print the names of a study's trials at the paper's scale
+    python tools/lanes.py --store S --time-limit 20m "yu2019/table-1: plain, 20 layers" \\
+        "yu2019/table-1: residual, 20 layers + yu2019/table-4: residual, 20 layers, rate 0.01, decay 0, 100 epochs"
+
+Small ensembles leave a GPU idle between their kernels and while they are measured; several at once fill it (start
+``nvidia-cuda-mps-control -d`` before, so that their kernels may overlap). What is unfinished when time is up goes on
+from its checkpoint when the same command is given again; ``skiplab run`` then finds all of it in the store. Trials
+that a stage names only when the results of an earlier one are there cannot be named here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from skiplab import data
+from skiplab.reproduction.results import Results
+from skiplab.reproduction.runner import Options, Unfinished, Watcher, complete
+from skiplab.reproduction.settings import choose, parse_duration
+from skiplab.reproduction.store import Store
+from skiplab.reproduction.study import Study
+from skiplab.reproduction.trial import Call
+from skiplab.studies import CATALOGUE
+
+EVERY = 15.0  # seconds between two lines on a trial's progress
+NEXT = " + "  # between the trials of a lane
+
+
+class Lines(Watcher):
+    """One line per so many seconds, and one per finished trial."""
+
+    last = 0.0
+
+    def progress(self, label: str, done: float, text: str) -> None:
+        """Say how far a trial has come."""
+        if time.monotonic() - self.last > EVERY:
+            self.last = time.monotonic()
+            print(f"{time.strftime('%T')} {label}: {text}", flush=True)
+
+    def finished(self, label: str, seconds: float) -> None:
+        """Say that a trial is stored."""
+        print(f"{time.strftime('%T')} {label}: done in {seconds:.0f} s", flush=True)
+
+
+def named(study: Study, scale: str) -> dict[str, Call]:
+    """The trials by label that a study names before any result is there."""
+    found: dict[str, Call] = {}
+    for stage in study.stages:
+        with contextlib.suppress(LookupError, ValueError):  # it asks for what is not there yet
+            found |= {call.label: call for call in stage(Results(choose(study, scale, {}).settings))}
+    return found
+
+
+def trials_of(lane: str, scale: str) -> Iterator[tuple[Study, Call]]:
+    """The trials that a lane names; one that does not exist ends the program with those that do."""
+    for name in lane.split(NEXT):
+        item, _, label = name.partition(": ")
+        (study,) = CATALOGUE.select([item])
+        known = named(study, scale)
+        if label not in known:
+            sys.exit(f"{item} names no trial {label!r}; it has:\n" + "\n".join(known))
+        yield study, known[label]
+
+
+def drive(lane: str, given: argparse.Namespace) -> int:
+    """Run one lane's trials here; the exit status is 3 where time was up."""
+    options = Options(given.device, "serial", given.deadline, Lines())
+    for study, call in list(trials_of(lane, given.scale)):
+        try:
+            complete({call.key(data.fingerprint): call}, Store(given.store), study, options)
+        except Unfinished:
+            print(f"{time.strftime('%T')} {call.label}: time is up", flush=True)
+            return 3
+    return 0
+
+
+def start(lanes: Sequence[str], given: argparse.Namespace) -> int:
+    """Start a process per lane and wait for all; the largest exit status counts."""
+    own = [sys.executable, __file__, "--store", given.store, "--device", given.device, "--scale", given.scale]
+    if given.deadline is not None:
+        own += ["--deadline", str(given.deadline)]
+    running = [subprocess.Popen([*own, "--drive", lane]) for lane in lanes]
+    try:
+        return max(each.wait() for each in running)
+    finally:
+        for each in running:
+            each.terminate()
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("lanes", nargs="+", metavar="LANE")
+    parser.add_argument("--store", type=Path, default=None)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--scale", default="paper")
+    parser.add_argument("--time-limit", type=parse_duration, default=None)
+    parser.add_argument("--deadline", type=float, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--drive", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args(words)
+    if all(": " not in lane for lane in given.lanes):
+        for study in CATALOGUE.select(given.lanes):
+            print("\n".join(f"{study.id}: {label}" for label in named(study, given.scale)))
+        return 0
+    given.store = Store(given.store).root
+    if given.time_limit is not None:
+        given.deadline = time.time() + given.time_limit
+    for lane in given.lanes:
+        list(trials_of(lane, given.scale))  # so that a wrong name is said before anything runs
+    return drive(given.lanes[0], given) if given.drive else start(given.lanes, given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
