@@ -41,6 +41,7 @@ def test_run_says_what_was_damaged_and_computes_it_again(ran: Cli, place: Path, 
     assert "skiplab: " not in again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [None, "", '{"study": "toy2000/figure-2"', "[]", "{}"])
 @pytest.mark.parametrize("words", [("list",), ("check", "all"), ("report",), ("show", "toy2000/figure-2")])
 def test_a_damaged_run_stops_no_command(

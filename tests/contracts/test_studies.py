@@ -103,6 +103,7 @@ def test_smoke_leaves_figure_table_and_verdicts(study: Study, smoke_run: SmokeRu
     json.loads((run.folder / "run.json").read_text(), parse_constant=lambda word: pytest.fail(word))
 
 
+@pytest.mark.slow
 @every_study
 def test_a_second_run_repeats_nothing_and_says_the_same(study: Study, smoke_run: SmokeRun) -> None:
     first = smoke_run(study)

@@ -154,6 +154,7 @@ def test_networks_of_all_sorts_have_their_dense_matrix(name: str, kind: str) -> 
     assert_equal(matrix(product)[0], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -115,6 +115,7 @@ def every_architecture_and_backend() -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "backend"), every_architecture_and_backend())
 def test_with_adam(name: str, backend: str) -> None:
     # A bias before a batch normalisation has gradient 0; Adam divides what rounding leaves of it, some 1e-15,

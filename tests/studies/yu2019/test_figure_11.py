@@ -61,6 +61,7 @@ def test_every_claim_holds_where_it_is_right(right: Results) -> None:
     assert verdicts(right) == {claim.id: "holds" for claim in STUDY.claims}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("claim", "kind", "where", "value"),
     [

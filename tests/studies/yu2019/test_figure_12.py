@@ -64,6 +64,7 @@ def test_on_shares_as_the_paper_says_every_claim_holds() -> None:
     assert verdicts(STUDY, made_up()) == HELD
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("simple", "whole", "claims"),
     [

@@ -71,6 +71,7 @@ def test_on_curves_as_the_paper_says_every_claim_holds() -> None:
     assert verdicts(STUDY, made_up()) == dict.fromkeys([claim.id for claim in STUDY.claims], "holds")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

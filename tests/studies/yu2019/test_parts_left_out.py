@@ -20,6 +20,7 @@ LEFT_OUT: dict[str, tuple[dict[str, Any], set[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study_id", LEFT_OUT)
 def test_what_is_left_out_stays_open(study_id: str, tmp_path: Path) -> None:
     study = CATALOGUE.select([study_id])[0]

@@ -90,6 +90,7 @@ def test_biases_that_differ_break_the_plain_networks_permutation_symmetry() -> N
     assert np.abs(swapped_units(landscape, 2, depth=3) - landscape).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "least", "most"),
     [
