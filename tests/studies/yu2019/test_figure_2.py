@@ -15,8 +15,9 @@ from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study, stage_name
 from skiplab.studies.yu2019.figure_2 import STUDY, evidence
-from skiplab.studies.yu2019.figure_2.evidence import BARE, LONG, lowest
-from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
+from skiplab.studies.yu2019.figure_2.evidence import BARE, DROPPED, LONG, lowest
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, train_pairs
+from skiplab.studies.yu2019.table_1 import STUDY as TABLE_1
 
 SETTINGS = dataclasses.replace(STUDY.settings["paper"], epochs=60, bare_epochs=30)
 
@@ -64,7 +65,27 @@ def made_up(
 
 
 def test_stages_have_the_names_that_evidence_reads() -> None:
-    assert [stage_name(stage) for stage in STUDY.stages] == [LONG, BARE]
+    assert [stage_name(stage) for stage in STUDY.stages] == [LONG, BARE, DROPPED]
+
+
+def test_lowered_rates_are_those_of_table_1() -> None:
+    calls = STUDY.stages[2](Results(STUDY.settings["paper"]))
+    named = train_pairs(Results(TABLE_1.settings["paper"]))
+    assert len(calls) == 2
+    assert all(any(call.settings == each.settings for each in named) for call in calls)
+
+
+def test_without_a_constant_rate_the_claims_stay_open() -> None:
+    settings = dataclasses.replace(SETTINGS, constant=False)
+    assert all(not stage(Results(settings)) for stage in STUDY.stages[:2])
+    (rows,) = (part.table.to_dict("records") for part in made_up().parts if part.stage == LONG)
+    results = results_with(settings, {DROPPED: rows})
+    assert verdicts(STUDY, results) == dict.fromkeys([claim.id for claim in STUDY.claims], "undecided")
+    found = rows_by_condition(STUDY, results, "lower-error-at-equal-risk")
+    row = found["risk 0.5, the rate lowered as in table 1"]
+    assert row.statistic == pytest.approx(0.01, abs=2e-3)
+    assert row.headline is False
+    assert len(STUDY.figure(results).axes) == 4
 
 
 def test_on_curves_as_the_paper_says_every_claim_holds() -> None:

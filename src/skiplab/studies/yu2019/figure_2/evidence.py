@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 
 LOW = 2e-3  # the risk that the paper names
 PAPER_EPOCHS = 1200
-LONG, BARE = "train_long", "train_bare"  # the study's stages
-STAGES = {LONG: "", BARE: ", no crops or flips"}
+LONG, BARE, DROPPED = "train_long", "train_bare", "train_dropped"  # the study's stages
+STAGES = {LONG: "", BARE: ", no crops or flips", DROPPED: ", the rate lowered as in table 1"}
+NOT_HERE = "not trained here at a constant rate"
+
+
+def present(results: Results) -> list[str]:
+    """The stages of which there are networks."""
+    return [stage for stage in STAGES if len(results.rows(train, stage=stage))]
 
 
 def curve(results: Results, model: str, quantity: str, stage: str = LONG) -> np.ndarray:
@@ -46,16 +52,23 @@ def lowest(results: Results, stage: str = LONG) -> float:
 
 def _levels(results: Results) -> Iterator[tuple[str, float, str, bool]]:
     """Every stage and risk: the words of its row, the risk, the stage, and whether it is the headline."""
-    for stage, words in STAGES.items():
+    for stage in present(results):
         low = lowest(results, stage)
         for level in results.settings.risks:
-            yield f"risk {level:g}{words}", level, stage, stage == LONG and level == low
+            yield f"risk {level:g}{STAGES[stage]}", level, stage, stage == LONG and level == low
+
+
+def _not_here(results: Results) -> Iterator[Evidence]:
+    """The headline without numbers, where no network is trained at a constant rate."""
+    if LONG not in present(results):
+        yield Evidence("at a constant rate", [(), ()], detail=NOT_HERE, paired=True)
 
 
 def reaches_first(results: Results) -> Iterator[Evidence]:
     """Epochs until residual and plain networks reach a risk; one that never does is later than all."""
     import numpy as np
 
+    yield from _not_here(results)
     for condition, level, stage, headline in _levels(results):
         pair = reached(results, level, stage)
         never = float(curve(results, PLAIN, "loss", stage).shape[1] + 1)
@@ -73,6 +86,9 @@ def both_reach(results: Results) -> Iterator[Evidence]:
     import numpy as np
 
     for model in (PLAIN, RESIDUAL):
+        if LONG not in present(results):
+            yield Evidence(f"{model} networks", [()], detail=NOT_HERE)
+            continue
         least = np.nanmin(smoothed(curve(results, model, "loss")), axis=1)
         detail = (
             f"{int((least <= LOW).sum())} of {len(least)} networks within {results.settings.epochs} epochs"
@@ -87,6 +103,7 @@ def lower_error(results: Results) -> Iterator[Evidence]:
     """Test errors of plain and residual networks at the same risk, of the pairs in which both reach it."""
     import numpy as np
 
+    yield from _not_here(results)
     for condition, level, stage, headline in _levels(results):
         plain, residual = (errors_at(results, model, level, stage) for model in (PLAIN, RESIDUAL))
         known = np.isfinite(plain) & np.isfinite(residual)

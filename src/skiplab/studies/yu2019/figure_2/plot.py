@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,11 +16,16 @@ from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.figures.ticks import decimal_ticks
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.equal_risk import smoothed
-from skiplab.studies.yu2019.figure_2.evidence import BARE, LONG, curve, errors_at, reached
+from skiplab.studies.yu2019.figure_2.evidence import BARE, DROPPED, LONG, curve, errors_at, present, reached
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
 
 MODELS = (PLAIN, RESIDUAL)
-LOOKS = {LONG: ("-", "crops and flips"), BARE: ((0, (3, 2)), "neither")}
+LOOKS: dict[str, tuple[Any, str]] = {
+    LONG: ("-", "crops and flips"),
+    BARE: ((0, (3, 2)), "neither"),
+    DROPPED: ((0, (1, 1.2)), "rate lowered"),
+}
+SHADES = {LONG: "#222222", BARE: "#888888", DROPPED: "#0072B2"}  # of dots that are pairs
 POINTS = 30
 
 
@@ -36,7 +43,8 @@ def draw(results: Results) -> Figure:
     for ax in (axes[0, 1], axes[1, 0]):
         ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     keys = [Line2D([], [], color=colour_of(model), label=label_of(model)) for model in MODELS]
-    keys += [Line2D([], [], color="#444444", linestyle=style, label=words) for style, words in LOOKS.values()]
+    here = [LOOKS[stage] for stage in present(results)]
+    keys += [Line2D([], [], color="#444444", linestyle=style, label=words) for style, words in here]
     axes[0, 0].legend(handles=keys, fontsize=7)
     for ax, letter in zip(axes.flat, "abcd", strict=True):
         panel_letter(ax, letter)
@@ -44,7 +52,8 @@ def draw(results: Results) -> Figure:
 
 
 def _over_training(ax: Axes, results: Results, quantity: str) -> None:
-    for stage, (style, _) in LOOKS.items():
+    for stage in present(results):
+        style, _ = LOOKS[stage]
         for model in MODELS:
             runs = curve(results, model, quantity, stage)
             epochs, mean, spread = np.arange(1, runs.shape[1] + 1), runs.mean(0), runs.std(0, ddof=1)
@@ -57,7 +66,8 @@ def _over_training(ax: Axes, results: Results, quantity: str) -> None:
 
 
 def _error_by_risk(ax: Axes, results: Results) -> None:
-    for stage, (style, _) in LOOKS.items():
+    for stage in present(results):
+        style, _ = LOOKS[stage]
         ends = [smoothed(curve(results, model, "loss", stage)) for model in MODELS]
         # From where all networks have been, so that no mean is over some of them.
         high = min(each[:, 0].min() for each in ends)
@@ -79,17 +89,19 @@ def _error_by_risk(ax: Axes, results: Results) -> None:
 def _sooner(ax: Axes, results: Results) -> None:
     """Epochs of the plain over epochs of the residual network of each pair in which both reach a risk."""
     levels = sorted(results.settings.risks, reverse=True)
-    for shift, (stage, colour) in zip((-0.12, 0.12), {LONG: "#222222", BARE: "#888888"}.items(), strict=True):
+    here = present(results)
+    for number, stage in enumerate(here):
+        shift = 0.24 * (number - (len(here) - 1) / 2)
         for place, level in enumerate(levels):
             plain, residual = reached(results, level, stage)
             ratio = (plain / residual)[np.isfinite(plain / residual)]
-            ax.plot(np.full(len(ratio), place + shift), ratio, "o", color=colour, markersize=3, alpha=0.6)
+            ax.plot(
+                np.full(len(ratio), place + shift), ratio, "o", color=SHADES[stage], markersize=3, alpha=0.6
+            )
     ax.axhline(1, color="#777777", linestyle=(0, (4, 3)), linewidth=0.9)
     ax.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
     ax.set_xlim(-0.6, len(levels) - 0.4)
     ax.set(xlabel="training risk $L$", ylabel="epochs, plain / residual", title="above 1: residual is first")
-    keys = [
-        Line2D([], [], color="#222222", marker="o", linestyle="", markersize=3, label=LOOKS[LONG][1]),
-        Line2D([], [], color="#888888", marker="o", linestyle="", markersize=3, label=LOOKS[BARE][1]),
-    ]
+    dot: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 3}
+    keys = [Line2D([], [], color=SHADES[stage], label=LOOKS[stage][1], **dot) for stage in here]
     ax.legend(handles=keys, fontsize=7)

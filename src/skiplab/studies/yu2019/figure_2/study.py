@@ -10,7 +10,7 @@ from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Claim, Greater, Ordered, Results, Study, chunks, scales, subset
 from skiplab.studies.yu2019.figure_2 import evidence
 from skiplab.studies.yu2019.networks import Measures, Networks, Training, train
-from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, PairSettings, train_pairs
 
 HALF_A_POINT = Greater(worth=0.005)  # of test error
 
@@ -19,7 +19,8 @@ HALF_A_POINT = Greater(worth=0.005)  # of test error
 class Settings:
     """Pairs trained at a constant rate with crops and flips, and ``bare_runs`` of them without, for fewer epochs.
 
-    ``risks`` are the training risks at which pairs are compared.
+    ``constant=False`` leaves both out; ``dropped`` also looks at table 1's pairs, whose rate is lowered. ``risks``
+    are the training risks at which pairs are compared.
     """
 
     data: tuple[str, ...] = ("cifar10",)
@@ -28,6 +29,8 @@ class Settings:
     depth: int = 20
     filters: tuple[int, ...] = (16, 32, 64)
     rate: float = 1e-2
+    constant: bool = True
+    dropped: bool = True
     epochs: int = 400
     bare_runs: int = 6
     bare_epochs: int = 100
@@ -42,6 +45,7 @@ class Settings:
 
 
 QUICK = {
+    "dropped": False,
     "runs": 5,
     "bare_runs": 5,
     "depth": 8,
@@ -83,6 +87,13 @@ def train_bare(results: Results) -> list[Call]:
     return _calls(settings, min(settings.runs, settings.bare_runs), settings.bare_epochs, None)
 
 
+def train_dropped(results: Results) -> list[Call]:
+    """Name table 1's pairs of the same depth."""
+    settings = results.settings
+    own = PairSettings(data=settings.data, runs=settings.runs, seed=settings.seed, depths=(settings.depth,))
+    return train_pairs(Results(own)) if settings.dropped else []
+
+
 def _calls(settings: Settings, runs: int, epochs: int, padding: int | None) -> list[Call]:
     training = subset(Training, settings, epochs=epochs, drops=(), padding=padding)
     words = "" if padding is not None else ", no crops or flips"
@@ -100,7 +111,7 @@ def _calls(settings: Settings, runs: int, epochs: int, padding: int | None) -> l
             ),
             f"{model}, {epochs} epochs{words}",
         )
-        for model in (PLAIN, RESIDUAL)
+        for model in ((PLAIN, RESIDUAL) if settings.constant else ())
         for seeds in chunks(run_seeds(settings.seed, runs), settings.together)
     ]
 
@@ -116,7 +127,7 @@ STUDY = Study(
     id="yu2019/figure-2",
     words=__file__,
     settings=scales(Settings, quick=QUICK, smoke=SMOKE),
-    stages=(train_long, train_bare),
+    stages=(train_long, train_bare, train_dropped),
     figure=figure,
     claims=(
         Claim(
