@@ -16,6 +16,10 @@ from skiplab.studies.yu2019.pairs import PairSettings, is_papers
 LEFT_OUT: dict[str, tuple[dict[str, Any], set[str]]] = {
     "yu2019/table-4": ({"controls": False}, {"gap-without-decay"}),
     "yu2019/figure-12": ({"fully_fledged": False}, {"full-above-plain-at-first", "full-alike-at-the-end"}),
+    "yu2019/interlayer-cushion": (
+        {"fully_fledged": False},
+        {"residual-larger-cushion", "printed-residual"},
+    ),
     "yu2019/noise": ({"dosed": False}, {"dose-raises-cushion", "dose-lowers-noise", "shuffled-as-stable"}),
 }
 

@@ -68,7 +68,7 @@ def printed(model: str, *, decades: bool = False) -> Found:
 
         settings, block = results.settings, middle_block(results)
         length = (settings.full_depth, settings.full_epochs, settings.images, settings.side)
-        comparable = length == (DEPTH, EPOCHS, None, None)
+        comparable = settings.fully_fledged and length == (DEPTH, EPOCHS, None, None)
         kinds = {
             "training mode, a batch as one": "interlayer_joint",
             "training mode, images alone": "interlayer_alone",
@@ -79,7 +79,8 @@ def printed(model: str, *, decades: bool = False) -> Found:
             values = full_values(
                 results, model, quantity, epoch=settings.cushions_between_at[-1], layer=block
             )
-            detail = "" if comparable else f"not trained here as the paper's; {values.mean():.2g} here"
+            detail = "" if comparable else "not trained here as the paper's"
+            detail += f"; {values.mean():.2g} here" if len(values) and not comparable else ""
             own: Any = (np.log10(values) if decades else values) if comparable else []
             headline = quantity == "interlayer_joint"
             yield Evidence(words, [own], paper_value=value, headline=headline, detail=detail)

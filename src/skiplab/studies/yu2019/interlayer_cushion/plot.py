@@ -30,7 +30,10 @@ WAYS = (
 def draw(results: Results) -> Figure:
     """Draw trained blocks on the left, the untrained middle block on the right."""
     figure, (axes,) = new_figure(2, width=PAGE_WIDTH, height=3.4)
-    _trained(axes[0], results)
+    if results.settings.fully_fledged:
+        _trained(axes[0], results)
+    else:
+        axes[0].text(0.5, 0.5, "not trained here", ha="center", transform=axes[0].transAxes)
     _untrained(axes[1], results)
     for ax, letter in zip(axes, "ab", strict=True):
         panel_letter(ax, letter)
