@@ -15,8 +15,9 @@ import pytest
 from PIL import Image
 
 from skiplab.checks import Refused
-from skiplab.reporting import pages, site
+from skiplab.reporting import pages, site, yours
 from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.verdict import Verdict
 
 Fabricated = Any  # conftest.Fabricated; test files do not import one another
@@ -241,6 +242,34 @@ def test_own_runs_beside_larger_published_ones_are_counted(fabricated: Fabricate
     ):
         board = pages.index(catalogue.papers, catalogue.studies, fabricated.runs, others)
         assert (board["published"], board["smaller"]) == (1, count)
+
+
+def test_an_own_run_stands_beside_the_published_one(fabricated: Fabricated, tmp_path: Path) -> None:
+    shipped = next(run for run in fabricated.runs.values() if run.published)
+    first = judgements(shipped.verdicts)[0]
+    turned = [
+        dataclasses.replace(row, verdict="undecided") if row.claim == first.claim else row
+        for row in shipped.verdicts
+    ]
+    mine = dataclasses.replace(
+        shipped, published=False, scale="quick", verdicts=turned, provenance={"finished": "2026-11-17"}
+    )
+    older = dataclasses.replace(mine, verdicts=shipped.verdicts, provenance={"finished": "2026-11-16"})
+    study = next(each for each in fabricated.catalogue.studies if each.id == shipped.study)
+    found = yours.beside(study, [shipped, older, mine])
+    assert found is not None
+    assert found["run"] is mine
+    judged = len(judgements(shipped.verdicts))
+    assert (found["compared"], found["same"]) == (judged, judged - (first.verdict != "undecided"))
+    assert yours.beside(study, [shipped]) is None
+    assert yours.beside(study, [shipped, dataclasses.replace(mine, scale="smoke")]) is None
+
+    page = site.build(fabricated.catalogue, fabricated.runs, tmp_path / "site", all_runs=[shipped, mine])
+    index = page.read_text()
+    assert f'studies/{study.id}/index.html#yours"' in index
+    text = (tmp_path / "site" / "studies" / study.id / "index.html").read_text()
+    assert text.index('id="yours"') < text.index("<figcaption>")
+    assert "Your run beside the published one" in text
 
 
 def test_the_scoreboard_counts_claims_and_ours_apart(built: Path, fabricated: Fabricated) -> None:

@@ -19,7 +19,7 @@ import jinja2
 
 from skiplab.checks import Refused, SkiplabError
 from skiplab.files import DamageFound
-from skiplab.reporting import pages, placing, words
+from skiplab.reporting import pages, placing, words, yours
 from skiplab.reporting.downloads import only_draws, plain_cell, write_csv
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.runner import drawn, study_table
@@ -81,7 +81,8 @@ def build(
                 tell(study.id)
                 _write_study(environment, folder, study, paper, runs.get(study.id), all_runs, neighbours)
                 thumbnails |= _thumbnail(study, folder)
-        extra = {"unknown": sorted(set(runs) - known), "thumbnails": thumbnails}
+        own = yours.every(catalogue.studies, all_runs)
+        extra = {"unknown": sorted(set(runs) - known), "thumbnails": thumbnails, "yours": own}
         _render(environment, "index.html", folder / "index.html", root="", **scoreboard, **extra)
 
     placing.place(Path(out), write)
@@ -117,9 +118,16 @@ def _write_study(
         [picture for picture in run.pictures if _shown_as(picture) in files] if run else [], key=_heavy
     )
     downloads = [{"name": name, "size": _size(folder / name)} for name in files]
-    page = pages.study_page(study, paper, run, others)
+    page = pages.study_page(study, paper, run, others) | {"yours": yours.beside(study, all_runs)}
+    own = page["yours"] and page["yours"]["run"]
+    own_figure = _copy_own_figure(_with_figure(study, own), folder) if own and own != run else None
     shape = _shape(folder / "figure.svg") if "figure.svg" in files else None
-    extra = {"figure": _shown_as(pictures[0]) if pictures else None, "shape": shape, "downloads": downloads}
+    extra = {
+        "figure": _shown_as(pictures[0]) if pictures else None,
+        "shape": shape,
+        "downloads": downloads,
+        "own_figure": own_figure,
+    }
     _render(environment, "study.html", folder / "index.html", root="../../../", **page, **extra, **neighbours)
 
 
@@ -163,6 +171,15 @@ def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
             write_csv(table, folder / "table.csv")
     order = (*map(_shown_as, run.pictures), "table.csv", "table.parquet", "run.json")
     return [name for name in order if (folder / name).exists()]
+
+
+def _copy_own_figure(run: StudyRun, folder: Path) -> str | None:
+    """Copy the figure of the reader's own run beside that of the run shown; return its name."""
+    if run.bitmap is None:
+        return None
+    name = f"yours{run.bitmap.suffix}"
+    shutil.copyfile(run.bitmap, folder / name)
+    return name
 
 
 def _thumbnail(study: Study, site: Path) -> dict[str, str]:
