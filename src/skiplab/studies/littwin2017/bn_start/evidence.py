@@ -19,7 +19,8 @@ from skiplab.studies.littwin2017.start_paths import start_paths
 if TYPE_CHECKING:
     import numpy as np
 
-LAST = 10  # the toys' depth, up to which the recursion is judged
+LAST = 10  # the toys' depth
+DEEP = (20, 30, 40, 50, 60)  # layers at which the recursion is judged beside the first ten
 HEADLINE = "10 blocks, weights N(0, 1/n)"
 GAINS = {0.3: "weights N(0, .09/n)", 2**0.5: "weights N(0, 2/n), He's"}
 
@@ -45,22 +46,29 @@ def deviations_rise(results: Results) -> Iterator[Evidence]:
 
 
 def adds_one(results: Results) -> Iterator[Evidence]:
-    """E[N_l²] against l; deeper layers, narrow networks and other ways of normalising unjudged."""
+    """E[N_l²] − E[N_{l−1}²] against 1 in any layer; narrow networks and other ways of normalising unjudged."""
     settings = results.settings
-    for layer in range(2, min(LAST, settings.layers) + 1):
-        yield _moment(results, BY_UNIT, settings.wide, layer, headline=True)
-    deep = [layer for layer in (LAST, 30, 60) if layer <= settings.layers]
+    layers = [layer for layer in (*range(2, LAST + 1), *DEEP) if layer <= settings.layers]
+    for layer in layers:
+        yield _added(results, BY_UNIT, settings.wide, layer, headline=True)
     for variant in VARIANTS:
         for width in (settings.wide, settings.width):
-            for layer in deep:
-                if (variant, width, layer) != (BY_UNIT, settings.wide, LAST):
-                    yield _moment(results, variant, width, layer, headline=False)
+            for layer in (layer for layer in (2, LAST, 30, 60) if layer in layers):
+                if (variant, width) != (BY_UNIT, settings.wide):
+                    yield _added(results, variant, width, layer, headline=False)
 
 
-def _moment(results: Results, variant: str, width: int, layer: int, *, headline: bool) -> Evidence:
-    found = results.sample(streams, quantity=MOMENT, variant=variant, width=width, layer=layer)
+def _added(results: Results, variant: str, width: int, layer: int, *, headline: bool) -> Evidence:
+    before, after = (
+        results.sample(streams, quantity=MOMENT, variant=variant, width=width, layer=each)
+        for each in (layer - 1, layer)
+    )
     return Evidence(
-        f"{variant}, {width} units, layer {layer}", [found], paper_value=float(layer), headline=headline
+        f"{variant}, {width} units, layer {layer}",
+        [after - before],
+        paper_value=1.0,
+        headline=headline,
+        detail=f"E[N²] is {after.mean():.4g} after {layer} layers",
     )
 
 
