@@ -20,35 +20,34 @@ if TYPE_CHECKING:
     import numpy as np
 
 LAST = 10  # the toys' depth
-DEEP = (20, 30, 40, 50, 60)  # layers at which the recursion is judged beside the first ten
+DEEP = (20, 30, 40, 50, 60)  # layers that are judged beside the first ten
 HEADLINE = "10 blocks, weights N(0, 1/n)"
 GAINS = {0.3: "weights N(0, .09/n)", 2**0.5: "weights N(0, 2/n), He's"}
 
 
+def judged_layers(results: Results) -> list[int]:
+    """The layers from 2 on, of which eq 22 speaks: the toys' ten, and every tenth beyond."""
+    return [layer for layer in (*range(2, LAST + 1), *DEEP) if layer <= results.settings.layers]
+
+
 def deviations_rise(results: Results) -> Iterator[Evidence]:
-    """σ_l of the skipped layers 2 … 10, in every way of normalising; of the deep networks unjudged."""
-    settings = results.settings
-    last = min(LAST, settings.layers)
+    """σ_l of skipped layers, in every way of normalising."""
+    settings, layers = results.settings, judged_layers(results)
     for variant in VARIANTS:
-        for width in (settings.width, settings.wide):
+        for width in (settings.wide, settings.width):
             samples = [
                 results.sample(streams, quantity=DEVIATION, variant=variant, width=width, layer=layer)
-                for layer in range(2, last + 1)
+                for layer in layers
             ]
-            rise = f"σ is {samples[0].mean():.2f} in layer 2 and {samples[-1].mean():.2f} in layer {last}"
-            yield Evidence(
-                f"{variant}, {width} units",
-                samples,
-                paired=True,
-                headline=width == settings.wide,
-                detail=rise,
+            rise = (
+                f"σ is {samples[0].mean():.2f} in layer 2 and {samples[-1].mean():.2f} in layer {layers[-1]}"
             )
+            yield Evidence(f"{variant}, {width} units", samples, paired=True, detail=rise)
 
 
 def adds_one(results: Results) -> Iterator[Evidence]:
     """E[N_l²] − E[N_{l−1}²] against 1 in any layer; narrow networks and other ways of normalising unjudged."""
-    settings = results.settings
-    layers = [layer for layer in (*range(2, LAST + 1), *DEEP) if layer <= settings.layers]
+    settings, layers = results.settings, judged_layers(results)
     for layer in layers:
         yield _added(results, BY_UNIT, settings.wide, layer, headline=True)
     for variant in VARIANTS:
