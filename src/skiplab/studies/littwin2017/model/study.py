@@ -168,5 +168,5 @@ STUDY = Study(
             source="ours",
         ),
     ),
-    cost={"smoke": 0.5, "quick": 8.0, "paper": 40.0},
+    cost={"smoke": 0.5, "quick": 10.0, "paper": 50.0},
 )
