@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +14,13 @@ import torch
 from skiplab.architectures.path_toys import BlockToy
 from skiplab.randomness import torch_generator
 from skiplab.reproduction import Results
+from skiplab.reproduction.results import Part
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.littwin2017.bn_start import STUDY
+from skiplab.studies.littwin2017.bn_start import STUDY, evidence
 from skiplab.studies.littwin2017.bn_start.evidence import half_gains, harmonic
 from skiplab.studies.littwin2017.bn_start.trials import (
     BEFORE,
@@ -27,6 +29,7 @@ from skiplab.studies.littwin2017.bn_start.trials import (
     MOMENT,
     ONE,
     PRINTED,
+    VARIANTS,
     Streams,
     normalised,
     streams,
@@ -152,6 +155,24 @@ def test_networks_that_differ_contradict(
 
     found = decided(results, with_rows, change)
     assert {claim for claim, verdict in found.items() if verdict == "contradicted"} == claims
+
+
+def test_the_recursion_is_judged_in_any_layer(results: Results) -> None:
+    deep = dataclasses.replace(STUDY.settings["paper"], runs=2, wide=8, width=4, samples=20)
+    seeds = (0, 1)
+    tables = [
+        streams.function(Streams(seeds, variant, width, deep.layers, deep.samples), Bench())
+        for variant in VARIANTS
+        for width in (deep.width, deep.wide)
+    ]
+    made = Results(deep, [Part(streams.name, "networks", pd.concat(tables, ignore_index=True))])
+    rows = [each for each in evidence.adds_one(made) if each.headline]
+    judged = [int(each.condition.rsplit(" ", 1)[1]) for each in rows]
+    assert judged == [*range(2, 11), 20, 30, 40, 50, 60]
+    moments = made.rows(streams, variant=BY_UNIT, width=8, quantity=MOMENT, seed=1).set_index("layer")[
+        "value"
+    ]
+    assert rows[-1].samples[0][1] == pytest.approx(moments[60] - moments[59])
 
 
 def test_only_the_predictions_are_ours() -> None:

@@ -28,9 +28,10 @@ def test_listed_peaks_are_the_figures() -> None:
 @pytest.mark.parametrize(
     ("column", "value", "where", "claim"),
     [
-        ("elsewhere", 1.0, {"case": "any"}, "theorem-1"),
+        ("elsewhere", 1.0, {"case": "any"}, "peak-formula"),
         ("too_far", 0.5, {"case": "any"}, "theorem-1"),
-        ("value", 1.0, {"quantity": "elsewhere"}, "theorem-1"),
+        ("value", 1.0, {"quantity": "elsewhere"}, "peak-formula"),
+        ("value", 0.5, {"quantity": "too far"}, "theorem-1"),
         ("value", 1e-6, {"quantity": "above", "p": 100_000, "delta": 0.02}, "theorem-2"),
         ("value", 1e-6, {"quantity": "below", "p": 100_000, "delta": 0.02}, "theorem-2"),
         ("value", 1.0, {"quantity": "missed"}, "lemma-4"),
@@ -72,6 +73,13 @@ def test_the_usual_initialisation_is_below_half_unless_every_gate_is_open(result
     assert not any(each.samples[0][0] for each in judged)
     assert rows["ρ = 1, p = 100"].samples[0] == [1.0]
     assert rows["ρ = 0.9, p = 10"].samples[0] == [1.0]
+
+
+def test_mostly_is_judged_at_a_hundred_layers_too(results: Results) -> None:
+    rows = list(evidence.start_mass(results))
+    judged = {each.condition.split("p = ")[-1] for each in rows if each.headline}
+    assert judged == {"100", "100,000"}
+    assert {each.condition: each for each in rows}["ρ = 0.9, p = 10"].samples[0][0] > 0.2
 
 
 def test_a_wrong_polynomial_would_be_seen(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:

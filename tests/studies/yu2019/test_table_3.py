@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oracles.made_up_networks import Row, results_with, rows_by_condition, rows_of, verdicts, wiggle
@@ -17,12 +18,22 @@ from skiplab.studies.yu2019.networks import Training
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
 from skiplab.studies.yu2019.table_1 import STUDY as TABLE_1
 from skiplab.studies.yu2019.table_3 import STUDY
-from skiplab.studies.yu2019.table_3.evidence import AFTER, BEFORE, DEVIATIONS, MASSES, MEANS, above, histogram
+from skiplab.studies.yu2019.table_3.evidence import (
+    AFTER,
+    BEFORE,
+    DEVIATIONS,
+    MASSES,
+    MEANS,
+    OUTER,
+    above,
+    histogram,
+    quantiles,
+)
 from skiplab.studies.yu2019.weights import EDGES
 
 PAPER = STUDY.settings["paper"]
 BINS = len(EDGES) - 1
-NEAR_ONE = EDGES.index(0.7)
+NEAR_ONE, AT_ZERO = EDGES.index(0.7), EDGES.index(0.0)
 RIGHT: dict[str, Any] = {
     "moved_rms": 0.06,
     "moved": 40.0,
@@ -45,7 +56,7 @@ def made_up(
 ) -> Results:
     """Weights as the table prints them, masses times ``before`` and ``after``; ``t_…``, ``p_…`` are after training.
 
-    Histograms have 1 and 26 weights above .7, less or more in some networks.
+    Histograms have 1 and 26 weights above .7, less or more in some networks, and 10,000 near 0.
     """
     numbers = RIGHT | changes
     stages: dict[str, list[Row]] = {"before": [], "train_pairs": []}
@@ -72,14 +83,18 @@ def made_up(
                 stages[stage] += rows_of(model, 32, quantity, values, epoch=epoch)
             many = above_near_one[which]
             for number in range(BINS):
-                counts = [many + seed % 3 - 1 if number == NEAR_ONE else 0 for seed in range(runs)]
+                zeros = 10_000 if number == AT_ZERO else 0
+                counts = [many + seed % 3 - 1 if number == NEAR_ONE else zeros for seed in range(runs)]
                 stages[stage] += rows_of(model, 32, "histogram", counts, epoch=epoch, layer=number)
                 stages[stage] += rows_of(model, 32, "histogram_id", counts, epoch=epoch, layer=number)
     return results_with(settings, stages)
 
 
 def test_on_the_papers_numbers_every_claim_holds() -> None:
-    assert verdicts(STUDY, made_up()) == {claim.id: "holds" for claim in STUDY.claims}
+    # Table 3 implies that training moves p by about .7 of ‖p₀ − t₀‖.
+    wrong = {"changes-below-half-the-distance": "contradicted"}
+    assert verdicts(STUDY, made_up()) == {claim.id: "holds" for claim in STUDY.claims} | wrong
+    assert set(verdicts(STUDY, made_up(moved=20.0)).values()) == {"holds"}
 
 
 @pytest.mark.parametrize(
@@ -94,13 +109,15 @@ def test_on_the_papers_numbers_every_claim_holds() -> None:
         ({"mode_id": 0.7}, {"mode-stays-high"}),
         ({"mode_id": 1.0}, {"mode-stays-high"}),
         ({"moved_rms": 0.15}, {"changes-small-beside-one"}),
-        ({"t_moved": 60.0}, {"changes-small-beside-distance"}),
+        ({"t_moved": 60.0}, {"changes-small-beside-distance", "changes-below-half-the-distance"}),
         ({"apart_id": 0.34}, {"separated-by-id"}),
         ({"strangers": 50.0}, {"strangers-farther"}),
+        ({"moved": 40.0}, {"changes-below-half-the-distance"}),
+        ({"above_near_one": (1, 400)}, {"outer-percents-stay"}),
     ],
 )
 def test_other_numbers_contradict(changes: dict[str, Any], wrong: set[str]) -> None:
-    found = verdicts(STUDY, made_up(**changes))
+    found = verdicts(STUDY, made_up(**{"moved": 20.0, **changes}))
     assert {claim for claim, verdict in found.items() if verdict == "contradicted"} == wrong
 
 
@@ -116,7 +133,7 @@ def test_without_training_only_what_precedes_it_is_judged() -> None:
         "masses-before",
         "moments-before",
         "one-of-ours-before",
-        *OURS,
+        *OURS - {"changes-below-half-the-distance", "outer-percents-stay"},
     }
     assert set(found.values()) == {"holds", "undecided"}
     rows = rows_by_condition(STUDY, made_up(dataclasses.replace(PAPER, trained=False)), "masses-after")
@@ -135,6 +152,14 @@ def test_entries_above_seven_tenths_are_counted_from_the_histogram() -> None:
     counts, edges = histogram(results, PLAIN, "histogram", trained=True)
     assert counts.shape == (6, BINS)
     assert edges[NEAR_ONE] == 0.7
+
+
+def test_quantiles_of_binned_weights_are_those_of_the_weights_up_to_a_bin() -> None:
+    weights = np.random.default_rng(0).normal(0.2, 0.15, (2, 20_000))
+    counts = np.stack([np.histogram(each, EDGES)[0] for each in weights])
+    np.testing.assert_allclose(
+        quantiles(counts, np.asarray(EDGES)), np.quantile(weights, OUTER, axis=1).T, atol=0.005
+    )
 
 
 def test_trained_networks_are_those_of_table_1() -> None:

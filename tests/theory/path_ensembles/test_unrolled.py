@@ -136,6 +136,31 @@ def test_a_shuffled_first_layer_keeps_lemma_1_and_leaves_the_lower_bound() -> No
         assert ratios.min() >= 1
 
 
+def test_equation_15_as_printed_lacks_a_factor() -> None:
+    """Its right side, z making Σ ε_r² = 1 and summed from r = 1, written out for every configuration."""
+    d, n, p, unique = 3, 4, 3, 2
+    net, x = net_of((d, n, p, unique))
+    rho, size = 0.5, math.sqrt(float((net.weights**2).mean()))
+    raw = [math.comb(p - 1, r - 1) * (rho * n * size / math.sqrt(unique)) ** r for r in range(1, p + 1)]
+    z = math.hypot(*raw)
+    printed = 0.0
+    for r in range(1, p + 1):
+        products = map(math.prod, itertools.product(net.weights / size, repeat=r))
+        own = sum(a * b for a, b in zip(standardised_inputs(net, x, r), products, strict=True))
+        printed += z * (raw[r - 1] / z) / unique ** ((r - 1) / 2) * own
+    assert printed * math.sqrt(d / unique) == pytest.approx(equation_14(net, x, rho), rel=1e-12)
+    assert equation_15(net, x, rho) == pytest.approx(equation_14(net, x, rho), rel=1e-12)
+    assert abs(printed) != pytest.approx(abs(equation_14(net, x, rho)), rel=0.1)
+
+
+def test_rows_with_each_weight_at_least_once_are_even_for_as_many_weights_as_units() -> None:
+    for unique in (4, 2):
+        places = placed(3, 4, 3, unique, numpy_generator("rest"), shuffled="rest")
+        counts = np.stack([(np.concatenate(places) == each).sum(axis=1) for each in range(unique)])
+        assert counts.min() == 1
+        assert counts.max() == (1 if unique == 4 else 3)
+
+
 def test_widths_that_unique_weights_do_not_divide_are_refused() -> None:
     with pytest.raises(Refused, match="width is 4, but lemma 1 needs a multiple of the 3 unique weights"):
         placed(2, 4, 2, 3, numpy_generator("refused"))

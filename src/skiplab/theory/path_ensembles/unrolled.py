@@ -83,11 +83,12 @@ def placed(
 ) -> tuple[Places, ...]:
     """Where unique weights stand: every row (the weights out of one unit) holds each n/Λ times, in random order.
 
-    That is assumption A3 to the letter. A ``shuffled`` matrix, "first" or "all", is in random order as a whole: each
-    weight is as frequent in it, but more or less often in one row.
+    That is assumption A3 with "close to evenly distributed" taken as evenly. A ``shuffled`` matrix, "first" or "all",
+    is in random order as a whole: each weight is as frequent in it, but more or less often in one row. With "rest" a
+    row holds each weight once, which is A3 as the paper puts it for practice, and is drawn at random for the rest.
     """
     whole_numbers(inputs=inputs, width=width, depth=depth, unique=unique)
-    one_of("shuffled", shuffled, ("none", "first", "all"))
+    one_of("shuffled", shuffled, ("none", "first", "all", "rest"))
     require(
         width % unique == 0, f"width is {width}, but lemma 1 needs a multiple of the {unique} unique weights."
     )
@@ -96,6 +97,10 @@ def placed(
         rows = np.tile(row, (inputs if layer == 0 else width, 1))
         if shuffled == "all" or (shuffled == "first" and layer == 0):
             found.append(generator.permutation(rows.ravel()).reshape(rows.shape))
+        elif shuffled == "rest":
+            rows[:, :unique] = np.arange(unique)
+            rows[:, unique:] = generator.integers(unique, size=(len(rows), width - unique))
+            found.append(generator.permuted(rows, axis=1))
         else:
             found.append(generator.permuted(rows, axis=1))
     return tuple(found)

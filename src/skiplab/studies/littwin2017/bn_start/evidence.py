@@ -19,48 +19,55 @@ from skiplab.studies.littwin2017.start_paths import start_paths
 if TYPE_CHECKING:
     import numpy as np
 
-LAST = 10  # the toys' depth, up to which the recursion is judged
+LAST = 10  # the toys' depth
+DEEP = (20, 30, 40, 50, 60)  # layers that are judged beside the first ten
 HEADLINE = "10 blocks, weights N(0, 1/n)"
 GAINS = {0.3: "weights N(0, .09/n)", 2**0.5: "weights N(0, 2/n), He's"}
 
 
+def judged_layers(results: Results) -> list[int]:
+    """The layers from 2 on, of which eq 22 speaks: the toys' ten, and every tenth beyond."""
+    return [layer for layer in (*range(2, LAST + 1), *DEEP) if layer <= results.settings.layers]
+
+
 def deviations_rise(results: Results) -> Iterator[Evidence]:
-    """σ_l of the skipped layers 2 … 10, in every way of normalising; of the deep networks unjudged."""
-    settings = results.settings
-    last = min(LAST, settings.layers)
+    """σ_l of skipped layers, in every way of normalising."""
+    settings, layers = results.settings, judged_layers(results)
     for variant in VARIANTS:
-        for width in (settings.width, settings.wide):
+        for width in (settings.wide, settings.width):
             samples = [
                 results.sample(streams, quantity=DEVIATION, variant=variant, width=width, layer=layer)
-                for layer in range(2, last + 1)
+                for layer in layers
             ]
-            rise = f"σ is {samples[0].mean():.2f} in layer 2 and {samples[-1].mean():.2f} in layer {last}"
-            yield Evidence(
-                f"{variant}, {width} units",
-                samples,
-                paired=True,
-                headline=width == settings.wide,
-                detail=rise,
+            rise = (
+                f"σ is {samples[0].mean():.2f} in layer 2 and {samples[-1].mean():.2f} in layer {layers[-1]}"
             )
+            yield Evidence(f"{variant}, {width} units", samples, paired=True, detail=rise)
 
 
 def adds_one(results: Results) -> Iterator[Evidence]:
-    """E[N_l²] against l; deeper layers, narrow networks and other ways of normalising unjudged."""
-    settings = results.settings
-    for layer in range(2, min(LAST, settings.layers) + 1):
-        yield _moment(results, BY_UNIT, settings.wide, layer, headline=True)
-    deep = [layer for layer in (LAST, 30, 60) if layer <= settings.layers]
+    """E[N_l²] − E[N_{l−1}²] against 1 in any layer; narrow networks and other ways of normalising unjudged."""
+    settings, layers = results.settings, judged_layers(results)
+    for layer in layers:
+        yield _added(results, BY_UNIT, settings.wide, layer, headline=True)
     for variant in VARIANTS:
         for width in (settings.wide, settings.width):
-            for layer in deep:
-                if (variant, width, layer) != (BY_UNIT, settings.wide, LAST):
-                    yield _moment(results, variant, width, layer, headline=False)
+            for layer in (layer for layer in (2, LAST, 30, 60) if layer in layers):
+                if (variant, width) != (BY_UNIT, settings.wide):
+                    yield _added(results, variant, width, layer, headline=False)
 
 
-def _moment(results: Results, variant: str, width: int, layer: int, *, headline: bool) -> Evidence:
-    found = results.sample(streams, quantity=MOMENT, variant=variant, width=width, layer=layer)
+def _added(results: Results, variant: str, width: int, layer: int, *, headline: bool) -> Evidence:
+    before, after = (
+        results.sample(streams, quantity=MOMENT, variant=variant, width=width, layer=each)
+        for each in (layer - 1, layer)
+    )
     return Evidence(
-        f"{variant}, {width} units, layer {layer}", [found], paper_value=float(layer), headline=headline
+        f"{variant}, {width} units, layer {layer}",
+        [after - before],
+        paper_value=1.0,
+        headline=headline,
+        detail=f"E[N²] is {after.mean():.4g} after {layer} layers",
     )
 
 

@@ -75,14 +75,15 @@ STUDY = Study(
         ),
         Claim(
             "second-moment-adds-one",
-            "E[N²] grows by 1 from layer to layer, so that it is l after l layers.",
+            "E[N²] grows by 1 from layer to layer, in any layer.",
             evidence.adds_one,
             Value(tolerance=0.1),
-            unit="E[N²]",
+            unit="growth of E[N²]",
         ),
         Claim(
             "bn-starts-shorter",
-            "Batch normalisation starts with shorter paths than the same weights have without it.",
+            "Batch normalisation reduces the influence of long paths: it starts with shorter ones than the same "
+            "weights have without it.",
             evidence.shorter_with_bn,
             WORTH,
             unit="effective depth / p",

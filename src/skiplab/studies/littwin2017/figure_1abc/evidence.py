@@ -14,17 +14,20 @@ OPEN = (0.1, 0.25, 0.5, 0.75, 0.9)  # probabilities ρ of an open gate
 SHALLOW = (10, 100)  # depths at which a limit's approach is shown
 
 
-def peak_positions(results: Results) -> Iterator[Evidence]:
-    """Peaks against ⌊pβ/(1 + β)⌋ + 1 and their distance from pβ/(1 + β), beyond 1."""
-    for beta in results.settings.betas:
-        rows = results.rows(by_depth, beta=beta)
-        checks = [rows[rows["quantity"] == name]["value"].to_numpy() for name in ("elsewhere", "too far")]
-        found = rows[rows["quantity"] == "peak"].set_index("p")["value"]
-        detail = f"at {found[100]:.0f} for p = 100" if 100 in found.index else ""
+def peak_rows(quantity: str, column: str) -> Found:
+    """Evidence of peaks: how far beyond 1 from pβ/(1 + β) they are, or whether they are not at ⌊pβ/(1 + β)⌋ + 1."""
+
+    def found(results: Results) -> Iterator[Evidence]:
         most = max(results.settings.depths)
-        yield Evidence(f"β = {beta:g}, p up to {most:,}", checks, detail=detail)
-    rows = results.rows(random_peaks, case="any")
-    yield Evidence("random β and p", [rows["elsewhere"].to_numpy(), rows["too_far"].to_numpy()])
+        for beta in results.settings.betas:
+            rows = results.rows(by_depth, beta=beta)
+            at = rows[rows["quantity"] == "peak"].set_index("p")["value"]
+            detail = f"at {at[100]:.0f} for p = 100" if 100 in at.index else ""
+            checked = rows[rows["quantity"] == quantity]["value"].to_numpy()
+            yield Evidence(f"β = {beta:g}, p up to {most:,}", [checked], detail=detail)
+        yield Evidence("random β and p", [results.rows(random_peaks, case="any")[column].to_numpy()])
+
+    return found
 
 
 def ties(results: Results) -> Iterator[Evidence]:
@@ -92,7 +95,7 @@ def start(results: Results) -> Iterator[Evidence]:
     """Whether the peak is at half the depth or beyond where C = 1/√n and Λ = n (β = ρ); judged in the limit."""
     from skiplab.theory.path_ensembles.multipliers import beta_of, multipliers
 
-    for rho, p, judged in _starts(results):
+    for rho, p, judged in _starts(results, max(results.settings.depths)):
         peak = 1 + int(multipliers(p, beta_of(rho, 64, 64**-0.5, 64)).argmax())
         yield Evidence(
             f"ρ = {rho:g}, p = {p:,}", [[float(peak >= p / 2)]], headline=judged, detail=f"at {peak:,}"
@@ -103,18 +106,17 @@ def start_mass(results: Results) -> Iterator[Evidence]:
     """By how much the weight of lengths below half the depth falls short of one half, where β = ρ."""
     from skiplab.theory.path_ensembles.multipliers import mass_outside
 
-    for rho, p, judged in _starts(results):
+    for rho, p, judged in _starts(results, max(SHALLOW), max(results.settings.depths)):
         below = 1 - mass_outside(p, rho, 1, math.ceil(p / 2) - 1)
         where = f"ρ = {rho:g}, p = {p:,}"
         yield Evidence(where, [[max(0.0, 0.5 - below)]], headline=judged, detail=f"they have {below:.3f}")
 
 
-def _starts(results: Results) -> Iterator[tuple[float, int, bool]]:
-    """Probabilities of open gates, depths, and whether the row is judged: at the largest depth, for ρ below 1."""
-    last = max(results.settings.depths)
+def _starts(results: Results, *judged: int) -> Iterator[tuple[float, int, bool]]:
+    """Probabilities of open gates, depths, and whether the row is judged: at some depths, for ρ below 1."""
     for rho in (*OPEN, 1.0):
-        for p in (*SHALLOW, last):
-            yield rho, p, p == last and rho < 1
+        for p in (*SHALLOW, max(results.settings.depths)):
+            yield rho, p, p in judged and rho < 1
 
 
 def legendre(results: Results) -> Iterator[Evidence]:

@@ -78,7 +78,7 @@ STUDY = Study(
             evidence.grow_steadily,
             Ordered(),
             unit="mean |λ|",
-            source="section 4.2",
+            source="ours",
         ),
         Claim(
             "first-layer-differs",

@@ -68,7 +68,7 @@ STUDY = Study(
             evidence.grows_steadily,
             Ordered(),
             unit="‖w‖",
-            source="section 4.2",
+            source="ours",
         ),
         Claim(
             "force-grows-the-norm",

@@ -66,7 +66,7 @@ STUDY = Study(
             "At every β there are fewer critical points of finite index than in a conventional network of depth p.",
             evidence.above_pure,
             unit="θ above the pure model’s",
-            source="section 5",
+            source="ours",
         ),
         Claim(
             "theorem-5",
@@ -89,14 +89,14 @@ STUDY = Study(
             "α² = v″ + v′ − v′² is 0 for a single interaction.",
             evidence.alpha,
             unit="α²",
-            source="section 5",
+            source="ours",
         ),
         Claim(
             "equation-48",
             "Eq 31 in eq 33 gives eq 48.",
             evidence.mixtures("equation 48"),
             kind=Exact(rounding=ROUNDING),
-            source="equation 48",
+            source="ours",
         ),
         Claim(
             "values",

@@ -11,9 +11,17 @@ from matplotlib.figure import Figure
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction.results import Results
 from skiplab.studies.littwin2017.model.study import ROUNDING
-from skiplab.studies.littwin2017.model.trials import FIRST, SHUFFLED, UNIFORM, WORDS, shape_name, unrolled
+from skiplab.studies.littwin2017.model.trials import (
+    FIRST,
+    PRESENT,
+    SHUFFLED,
+    UNIFORM,
+    WORDS,
+    shape_name,
+    unrolled,
+)
 
-COLOURS = {UNIFORM: "#0072B2", FIRST: "#009E73", SHUFFLED: "#D55E00"}
+COLOURS = {UNIFORM: "#0072B2", FIRST: "#009E73", PRESENT: "#CC79A7", SHUFFLED: "#D55E00"}
 CHECKS = {"output": "eq 9", "eq 11": "eq 11", "eq 14": "eq 14", "eq 15": "eq 15"}
 FLOOR = 1e-18
 
@@ -22,15 +30,15 @@ def draw(results: Results) -> Figure:
     """Draw three panels."""
     figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.8)
     _differences(axes[0, 0], results)
-    shape = max(results.settings.shapes, key=lambda each: each[2])
+    # Of the shapes with Λ < n, in which all placements differ, the deepest.
+    fewer = [each for each in results.settings.shapes if each[3] < each[1]]
+    shape = max(fewer or results.settings.shapes, key=lambda each: each[2])
     _by_length(
         axes[0, 1], results, shape, ("configurations",), "largest |count / ($\\psi_r/\\Lambda^r$) − 1|"
     )
     _by_length(axes[0, 2], results, shape, ("lowest", "average", "highest"), r"E[$\xi^2$] / lower bound")
     axes[0, 2].axhline(shape[0], color="#888888", linewidth=0.8, linestyle=(0, (3, 2)))
-    axes[0, 2].set_yscale("symlog", linthresh=1)
-    axes[0, 2].set(ylim=(-0.1, None), yticks=[0, 1, 10, 30], yticklabels=["0", "1", "10", "30"])
-    axes[0, 2].minorticks_off()
+    axes[0, 2].set(ylim=(0, None))
     axes[0, 2].annotate("upper bound", (1, shape[0]), xytext=(0, 2), textcoords="offset points")
     for ax, letter in zip(axes.flat, "abc", strict=True):
         panel_letter(ax, letter)
@@ -40,9 +48,9 @@ def draw(results: Results) -> Figure:
 def _differences(ax: Axes, results: Results) -> None:
     """Every network's difference between both sides of an equation."""
     for place, quantity in enumerate(CHECKS):
-        for side, placement in zip((-0.26, 0, 0.26), COLOURS, strict=True):
+        for side, placement in zip((-0.33, -0.11, 0.11, 0.33), COLOURS, strict=True):
             found = results.rows(unrolled, quantity=quantity, placement=placement)["value"].to_numpy()
-            spread = np.linspace(-0.1, 0.1, len(found))
+            spread = np.linspace(-0.08, 0.08, len(found))
             look: dict[str, Any] = {"color": COLOURS[placement], "markersize": 2, "alpha": 0.6}
             name = WORDS[placement] if place == 0 else None
             ax.plot(place + side + spread, np.maximum(found, FLOOR), "o", label=name, **look)

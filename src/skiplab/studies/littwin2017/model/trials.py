@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 
     from skiplab.theory.path_ensembles.unrolled import SharedWeights
 
-# What is shuffled as a whole, so that rows are not uniform.
-UNIFORM, FIRST, SHUFFLED = "none", "first", "all"
-WORDS = {UNIFORM: "uniform rows", FIRST: "first layer shuffled", SHUFFLED: "shuffled"}
+# What is shuffled as a whole, or drawn at random, so that rows are not uniform.
+UNIFORM, FIRST, PRESENT, SHUFFLED = "none", "first", "rest", "all"
+WORDS = {
+    UNIFORM: "uniform rows",
+    FIRST: "first layer shuffled",
+    PRESENT: "each weight in every row",
+    SHUFFLED: "shuffled",
+}
 PLACEMENTS = tuple(WORDS)
 RHO = (0.2, 0.5, 0.9)
 

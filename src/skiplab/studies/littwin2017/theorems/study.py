@@ -96,7 +96,7 @@ STUDY = Study(
             "longer-paths-push",
             "|λ_l| of skipped layers grows if ‖g_p‖ > ‖g_m‖.",
             evidence.inside(evidence.longer, *evidence.BLOCKS),
-            source="section 4.2",
+            source="ours",
         ),
         Claim(
             "sizes",
@@ -104,7 +104,7 @@ STUDY = Study(
             evidence.sizes(scale_steps, shapes=evidence.BLOCKS),
             kind=Exact(rounding=TAYLOR),
             unit="relative difference",
-            source="equations 41 and 44",
+            source="ours",
         ),
         Claim(
             "several-blocks",
@@ -125,7 +125,7 @@ STUDY = Study(
             "dominant-gradients",
             "If either ‖g_p‖ or ‖g_m‖ dominates, ‖g_m‖ < ‖g_p‖ or ‖g_m‖ > (p/m)‖g_p‖, the scale C grows.",
             evidence.dominant,
-            source="section 4.2",
+            source="ours",
         ),
         Claim(
             "and-only-then",

@@ -35,22 +35,25 @@ def points(results: Results, *parameters: str) -> Iterator[tuple[str, float, str
             yield parameter, at, f"({letter}) {sign} = {at:g}"
 
 
-def coincide(results: Results) -> Iterator[Evidence]:
-    """Simulated minus eq 11, residual networks; the headline is where the paper says that both coincide."""
-    for parameter, at, where in points(results, *PANELS):
-        found = sample(results, "residual", parameter, at)
-        by_form = {form: formula(parameter, at, form) for form in ("squares", "printed", "powers")}
-        detail = (
-            f"simulated {found.mean():.4f}, eq 11 {by_form['squares']:.4f}, "
-            f"closing formula {by_form['printed']:.4f}, with Σp^k {by_form['powers']:.4f}"
-        )
-        yield Evidence(
-            where, [found - by_form["squares"]], headline=_coinciding(parameter, at), detail=detail
-        )
+def coincide(*parameters: str) -> Found:
+    """Evidence of residual networks, simulated minus eq 11, along some panels; large σ_A are further rows."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for parameter, at, where in points(results, *parameters):
+            simulated = sample(results, "residual", parameter, at)
+            by_form = {form: formula(parameter, at, form) for form in ("squares", "printed", "powers")}
+            detail = (
+                f"simulated {simulated.mean():.4f}, eq 11 {by_form['squares']:.4f}, "
+                f"closing formula {by_form['printed']:.4f}, with Σp^k {by_form['powers']:.4f}"
+            )
+            apart = simulated - by_form["squares"]
+            yield Evidence(where, [apart], headline=_small_weights(parameter, at), detail=detail)
+
+    return found
 
 
-def _coinciding(parameter: str, at: float) -> bool:
-    return parameter not in ("p", "epsilon") and (parameter != "sigma_a" or at <= LARGEST_SIGMA_A)
+def _small_weights(parameter: str, at: float) -> bool:
+    return parameter != "sigma_a" or at <= LARGEST_SIGMA_A
 
 
 def formula(parameter: str, at: float, form: str = "squares") -> float:
@@ -109,7 +112,7 @@ def residual_above_plain(results: Results) -> Iterator[Evidence]:
     """Both kinds at every point that has both; further rows are outside "p big enough, σ_A small enough"."""
     for parameter, at, where in points(results, "n", "layer", "sigma_a", "sigma_v", "p"):
         both = _both(results, parameter, at)
-        headline = at >= BIG_ENOUGH if parameter == "p" else _coinciding(parameter, at)
+        headline = at >= BIG_ENOUGH if parameter == "p" else _small_weights(parameter, at)
         yield Evidence(where, both, headline=headline, detail=_means(both), paired=True)
 
 

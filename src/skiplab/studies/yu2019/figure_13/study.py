@@ -138,6 +138,7 @@ STUDY = Study(
             "φ(1) = ½.",
             a_half,
             kind=Exact(rounding=ROUNDING),
+            source="ours",
         ),
         Claim(
             "approximation",

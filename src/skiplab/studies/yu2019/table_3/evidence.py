@@ -32,6 +32,7 @@ SHARES = {
     PLAIN: 72 / 700,
 }  # of ID entries in the mass of entries of at least .25, after training
 MODE = 0.9
+OUTER = (0.01, 0.99)
 NOT_ITS_SIZE = "untrained networks here are not of the paper's size"
 
 
@@ -168,15 +169,48 @@ def small_beside_one(results: Results) -> Iterator[Evidence]:
         yield Evidence(name, [0.1 - moved], detail=detail)
 
 
-def small_beside_distance(results: Results) -> Iterator[Evidence]:
-    """1 less ‖w − w₀‖ / ‖p₀ − t₀‖."""
-    for model, name in NAMES.items():
-        moved, apart = (end_of(results, model, each) for each in ("moved", "apart"))
-        detail = f"‖{name} − {name}₀‖ {moved.mean():.3g}, ‖p₀ − t₀‖ {apart.mean():.3g}" if len(moved) else ""
-        yield Evidence(name, [1 - moved / apart], detail=detail)
+def small_beside_distance(most: float) -> Found:
+    """Evidence on a share less ‖w − w₀‖ / ‖p₀ − t₀‖."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        for model, name in NAMES.items():
+            moved, apart = (end_of(results, model, each) for each in ("moved", "apart"))
+            sizes = f"‖{name} − {name}₀‖ {_mean(moved)}, ‖p₀ − t₀‖ {_mean(apart)}"
+            yield Evidence(name, [most - moved / apart], detail=sizes if len(moved) else "")
+
+    return found
 
 
 # Ours ----------------------------------------------------------------------------------------------------------
+
+
+def quantiles_stay(results: Results) -> Iterator[Evidence]:
+    """.1 less how far training moves the outer percents of the weights' distribution, the farther one of the two."""
+    import numpy as np
+
+    for model, quantity, name in (
+        (PLAIN, "histogram", "p"),
+        (RESIDUAL, "histogram", "t"),
+        (RESIDUAL, "histogram_id", "t, ID entries"),
+    ):
+        known, detail = sized(results, model, "mean", trained=True)
+        sample: Any = ()
+        if len(known):
+            before, after = (
+                quantiles(*histogram(results, model, quantity, trained=trained)) for trained in (False, True)
+            )
+            start, end = before.mean(0), after.mean(0)
+            sample = 0.1 - np.abs(after - start).max(1)
+            detail = f"from {start[0]:.2f} … {start[1]:.2f} to {end[0]:.2f} … {end[1]:.2f}"
+        yield Evidence(name, [sample], detail=detail)
+
+
+def quantiles(counts: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The first and the last percent of weights counted in bins, (networks, 2); even within a bin."""
+    import numpy as np
+
+    below = np.concatenate((np.zeros((len(counts), 1)), counts.cumsum(1)), 1)
+    return np.stack([np.interp(np.array(OUTER) * row[-1], row, edges) for row in below])
 
 
 def separated_by_id(results: Results) -> Iterator[Evidence]:

@@ -119,10 +119,26 @@ STUDY = Study(
         Claim(
             "changes-small-beside-distance",
             "Training moves both networks by less than their starts are apart.",
-            evidence.small_beside_distance,
+            evidence.small_beside_distance(1.0),
             A_TWENTIETH,
             unit="1 less the ratio of distances",
             source="section 4.2 and supplement C",
+        ),
+        Claim(
+            "changes-below-half-the-distance",
+            "Training moves both networks by less than half of what their starts are apart.",
+            evidence.small_beside_distance(0.5),
+            A_TWENTIETH,
+            unit="½ less the ratio of distances",
+            source="ours",
+        ),
+        Claim(
+            "outer-percents-stay",
+            "Training moves the first and the last percent of the weights' distributions by less than .1.",
+            evidence.quantiles_stay,
+            A_HUNDREDTH,
+            unit=".1 less the change",
+            source="ours",
         ),
         Claim(
             "separated-by-id",
