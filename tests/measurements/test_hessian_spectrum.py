@@ -16,6 +16,7 @@ from skiplab.architectures.fully_connected import ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.checks import Refused
 from skiplab.curvature.methods import FRACTIONS
+from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.hessian_spectrum import HessianSpectrum, hessian_spectrum
@@ -232,7 +233,7 @@ def test_blocks_are_the_spectra_of_the_layers_own_parameters(trained: tuple[Ense
     found = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact", blocks=True)
     assert set(found.blocks) == {"hidden.0.linear", "hidden.1.linear", "hidden.2.linear", "output"}
     own = ["output.weight", "output.bias"]
-    alone = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact", parameters=own)
+    alone = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact", layers=own)
     assert found.blocks["output"].dimension == alone.dimension == 50
     eigenvalues, expected = found.blocks["output"].eigenvalues, alone.eigenvalues
     assert eigenvalues is not None
@@ -240,6 +241,26 @@ def test_blocks_are_the_spectra_of_the_layers_own_parameters(trained: tuple[Ense
     torch.testing.assert_close(eigenvalues, expected)
     # The output layer is linear: its block has no negative curvature.
     assert float(found.blocks["output"].smallest.min()) > -1e-12
+
+
+def test_named_layers_have_the_spectrum_of_their_part_of_the_matrix() -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        pair = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3))
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), pair, nn.Tanh(), nn.Linear(3, 2)).double()
+        batch = (torch.randn(9, 3).double(), torch.arange(9) % 2)
+    matrix = HessianProduct(model, batch, criterion=CRITERION).matrix()[0]
+    # After 0.weight 12 and 0.bias 4 come 2.0.weight 16, 2.0.bias 4, 2.2.weight 12, 2.2.bias 3, 4.weight 6, 4.bias 2.
+    places = {"2": [*range(16, 51)], "4.bias": [57, 58]}
+    both = [place for part in places.values() for place in part]
+    found = hessian_spectrum(
+        model, batch, criterion=CRITERION, method="exact", layers=list(places), blocks=True
+    )
+    assert found.frame()["part"].tolist() == ["whole", "2", "4.bias"]
+    for each, own in ((found, both), *((found.blocks[name], own) for name, own in places.items())):
+        assert each.eigenvalues is not None
+        expected = torch.linalg.eigvalsh(matrix[own][:, own])
+        torch.testing.assert_close(each.eigenvalues[0], expected, atol=1e-12, rtol=0)
 
 
 def test_the_density_integrates_to_one(trained: tuple[Ensemble, Batch]) -> None:

@@ -91,7 +91,7 @@ def calls(model: nn.Module, name: str) -> dict[str, Callable[[], Result]]:
         ),
         "gradient_norms": lambda: sl.gradient_norms(model, batch, **loss),
         "gradient_shattering": lambda: sl.gradient_shattering(model, batch),
-        "hessian_spectrum": lambda: sl.hessian_spectrum(model, batch, method=few, parameters=last, **loss),
+        "hessian_spectrum": lambda: sl.hessian_spectrum(model, batch, method=few, layers=last, **loss),
         "interlayer_cushions": lambda: sl.interlayer_cushions(
             model, batch, probes=1, layers=blocks[:1], **called
         ),

@@ -72,10 +72,10 @@ def hessian_extremes(
     *,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     k: int = 1,
     which: str = "both",
     kind: str = "hessian",
-    parameters: Sequence[str] | None = None,
     mode: str = "eval",
     tolerance: float = 1e-3,
     max_steps: int = 100,
@@ -98,7 +98,7 @@ def hessian_extremes(
         criterion=criterion,
         loss_fn=loss_fn,
         kind=kind,
-        parameters=parameters,
+        layers=layers,
         mode=mode,
     )
     require(

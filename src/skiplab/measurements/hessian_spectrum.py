@@ -24,9 +24,10 @@ from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import require
+from skiplab.curvature.chosen_parameters import chosen_parameters, layer_parameters
 from skiplab.curvature.methods import FRACTIONS, SHORT_STEPS, SpectrumRule, SpectrumSettings, found_by
 from skiplab.curvature.probe_noise import LEVEL
-from skiplab.curvature.products import HessianProduct, chosen_parameters
+from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, SpectrumMethod, spectrum_method
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate, joined
@@ -119,11 +120,11 @@ def hessian_spectrum(
     *,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     method: str | SpectrumMethod = "auto",
     threshold: float = 1e-3,
     relative: bool = False,
     kind: str = "hessian",
-    parameters: Sequence[str] | None = None,
     blocks: bool = False,
     mode: str = "eval",
     tell: Callable[[str], None] = lambda text: None,
@@ -132,8 +133,9 @@ def hessian_spectrum(
 
     ``method`` is ``Exact()``, ``Lanczos(…)``, ``Moments(…)``, the name of one of them, or "auto": exact where the
     network is small, else Lanczos. ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|.
-    ``blocks`` adds the spectrum of each layer's own block. ``tell`` hears of the memory that Lanczos will need, and
-    how far it is.
+    ``layers`` are those in whose parameters the loss is differentiated (default: all); ``blocks`` adds the spectrum
+    of each layer's own block of the Hessian, in which the others stay as they are. ``tell`` hears of the memory that
+    Lanczos will need, and how far it is.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> spectrum.method, spectrum.degenerate.value.shape, bool(spectrum.resolved)
@@ -150,15 +152,20 @@ def hessian_spectrum(
     )
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
-    names = chosen_parameters(subject, parameters)
+    names = chosen_parameters(subject, layers)
     settings = SpectrumSettings(threshold, relative, tell)
     found = _spectrum(subject, given, names, kind, chosen, settings)
     if not blocks:
         return found
-    layers = dict.fromkeys(name.rpartition(".")[0] for name in names)
-    own = {layer: [name for name in names if name.rpartition(".")[0] == layer] for layer in layers}
-    each = {layer: _spectrum(subject, given, own[layer], kind, chosen, settings) for layer in layers}
+    own = _owned(names) if layers is None else layer_parameters(subject, layers)
+    each = {layer: _spectrum(subject, given, inside, kind, chosen, settings) for layer, inside in own.items()}
     return replace(found, blocks=each)
+
+
+def _owned(parameters: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The parameters by the layer that holds them itself."""
+    owners = dict.fromkeys(name.rpartition(".")[0] for name in parameters)
+    return {owner: tuple(name for name in parameters if name.rpartition(".")[0] == owner) for owner in owners}
 
 
 def _spectrum(
@@ -177,7 +184,7 @@ def _spectrum(
     for members in _groups(method, subject.size, dimension, device, settings):
         part = subject.members(members)
         # An iterator: a list of bare tensors would count as one batch.
-        product = HessianProduct(part, iter(batches), kind=kind, parameters=names)
+        product = HessianProduct(part, iter(batches), kind=kind, layers=names)
         samples = product.samples
         rules.append(found_by(method, product, members, settings))
     return _joined(method.name, rules, dimension, samples)

@@ -64,9 +64,9 @@ def hessian_trace(
     *,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     products: int = 20,
     kind: str = "hessian",
-    parameters: Sequence[str] | None = None,
     mode: str = "eval",
     seed: int = 0,
 ) -> HessianTrace:
@@ -85,7 +85,7 @@ def hessian_trace(
         criterion=criterion,
         loss_fn=loss_fn,
         kind=kind,
-        parameters=parameters,
+        layers=layers,
         mode=mode,
     )
     found = la.xtrace(
