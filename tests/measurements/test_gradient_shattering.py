@@ -76,7 +76,7 @@ def test_gradients_in_several_layers_are_each_layers_own_and_end_to_end_together
     torch.testing.assert_close(found.parts["0"].gradients, early.expand(1, 6, 4), rtol=1e-13, atol=0)
     torch.testing.assert_close(found.parts["1"].gradients, late.expand(1, 6, 5), rtol=1e-13, atol=0)
     torch.testing.assert_close(found.gradients, torch.cat([early, late]).expand(1, 6, 9), rtol=1e-13, atol=0)
-    assert found.frame()["layer"].tolist() == ["together", "0", "1"]
+    assert found.frame()["part"].tolist() == ["together", "0", "1"]
     assert gradient_shattering(net, white(6, 3), layers=["1"]).places == ("1",)
 
 

@@ -51,7 +51,6 @@ REFUSALS = {
         (f"transformers:{m}", "dominant_gradient_flow"): ONE_NUMBER_PER_CHANNEL
         for m in ("gpt2", "llama", "t5")
     },
-    ("transformers:t5", "activation_patterns"): "the network fails on a dict of input_ids",
     ("timm:resnetv2_50", "dominant_gradient_flow"): "the network has no linear layer; name in final",
     (
         "timm:swin_tiny_patch4_window7_224",

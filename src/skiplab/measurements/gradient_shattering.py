@@ -55,6 +55,7 @@ class GradientShattering(Result):
 
     title = "Gradient shattering"
     reference = "Balduzzi et al. (2017), figure 5 and definition 1"
+    place = "part"
 
     gradients: Tensor
     layers: tuple[str, ...] = ()
@@ -186,8 +187,8 @@ def gradient_shattering(
 
     ``outputs`` is "sum", the number of one output, or "loss": each sample's own loss, which needs a ``criterion`` and
     labels (a ``loss_fn`` has none per sample). ``mode="batch"`` normalises with the mean and variance of each batch,
-    held constant in the derivative, ``"eval"`` as in evaluation. Of a layer that is called more than once, the first call counts.
-    ``samples_at_once`` bounds memory: the samples are differentiated in groups, with the same result.
+    held constant in the derivative, ``"eval"`` as in evaluation. Of a layer that is called more than once, the first
+    call counts. ``samples_at_once`` bounds memory: the samples are differentiated in groups, with the same result.
 
     A network whose output is not finite is refused, a member of an ensemble has NaN there. So is a network that mixes
     its samples, for which a second backward pass looks.
@@ -197,7 +198,7 @@ def gradient_shattering(
     (torch.Size([1, 6]), torch.Size([1]))
     >>> print(repr(found).splitlines()[-2])
       compare: white noise has about 1.78, 0.25 and 0; one gradient for all samples 1, inf and 1
-    >>> gradient_shattering(model, x, layers=["0", "2"]).frame()["layer"].tolist()
+    >>> gradient_shattering(model, x, layers=["0", "2"]).frame()["part"].tolist()
     ['together', '0', '2']
     """
     listed("layers", layers)

@@ -24,7 +24,6 @@ from skiplab.subjects.batches import (
     Batch,
     batch_size,
     is_lone_sample,
-    samples_in,
     sliced,
     target_of,
 )
@@ -51,7 +50,7 @@ def sample_gradients(
     Where the quantity, ``what`` in a refusal, is not finite, a member of an ensemble has NaN for its gradient, and a
     lone network is refused: rectifiers let no NaN pass on the way back, so that the gradient itself may look sound.
     """
-    size = samples_in(batch)
+    size = batch_size(batch)
     length = size if samples_at_once is None else samples_at_once
     whole_numbers(samples_at_once=length)
     known = dict(subject.module.named_modules())
