@@ -15,6 +15,7 @@ from skiplab import data
 from skiplab.architectures.fully_connected import ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.checks import Refused
+from skiplab.curvature.memory_limits import lanczos_for
 from skiplab.curvature.methods import FRACTIONS
 from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments
@@ -389,8 +390,45 @@ def test_moments_need_no_room_for_the_steps_of_lanczos() -> None:
     room = 300 * 8 * 40
     found = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Moments(memory=room))
     assert found.moments[0, 0].item() == pytest.approx(1, abs=0.2)
-    with pytest.raises(Refused, match="take at most 34 steps"):
-        hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(memory=room))
+
+
+def test_steps_end_where_memory_does_and_the_answer_says_so() -> None:
+    values = torch.linspace(-1, 3, 300, dtype=torch.float64)
+    model, loss = quadratic(values)
+    room = 300 * 8 * 40  # of which six vectors are at work
+    found = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(memory=room), threshold=0.5)
+    assert found.steps == 34
+    assert "at most 34 steps instead of 320, since more do not fit into 96.0 kB" in repr(found)
+    assert bool(holds(found, hessian_spectrum(model, torch.zeros(1), loss_fn=loss, threshold=0.5)).all())
+    # What was asked for by number is refused where it does not fit, and what the sentence names does.
+    for asked, given in (
+        ({"max_steps": 99}, {"max_steps": 34}),
+        ({"max_steps": 99}, {"memory": 300 * 8 * 105}),
+    ):
+        with pytest.raises(Refused, match=r"max_steps is 99.* give max_steps=34, or memory=252000 \(bytes\)"):
+            spectrum_of(model, loss, Lanczos(**{"memory": room, **asked}))
+        assert spectrum_of(model, loss, Lanczos(**{"memory": room, **asked, **given})).limited == ""
+    with pytest.raises(
+        Refused, match=r"one Lanczos step of 300 parameters takes 16\.8 kB.* give memory=16800"
+    ):
+        spectrum_of(model, loss, Lanczos(memory=9_000))
+    assert spectrum_of(model, loss, Lanczos(memory=16_800)).steps == 1
+    assert spectrum_of(model, loss, Moments(memory=16_800)).method == "moments"
+
+
+def spectrum_of(model: nn.Module, loss: Any, method: Lanczos | Moments) -> HessianSpectrum:
+    return hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=method)
+
+
+def test_a_large_network_needs_fewer_probes() -> None:
+    # The noise of k probes of P numbers is that of kP numbers.
+    assert [lanczos_for(size).probes for size in (20_000, 83_000, 415_000, 830_000, 11_689_512)] == [
+        10,
+        10,
+        2,
+        1,
+        1,
+    ]
 
 
 class Lopsided(torch.autograd.Function):

@@ -25,10 +25,11 @@ from torch import Tensor, nn
 from skiplab import linear_algebra as la
 from skiplab.checks import require
 from skiplab.curvature.chosen_parameters import chosen_parameters, layer_parameters
-from skiplab.curvature.methods import FRACTIONS, SHORT_STEPS, SpectrumRule, SpectrumSettings, found_by
+from skiplab.curvature.memory_limits import lanczos_for, short_steps, within_memory
+from skiplab.curvature.methods import FRACTIONS, SpectrumRule, SpectrumSettings, found_by
 from skiplab.curvature.probe_noise import LEVEL
 from skiplab.curvature.products import HessianProduct
-from skiplab.curvature.spectrum_methods import Exact, Lanczos, SpectrumMethod, spectrum_method
+from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod, spectrum_method
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate, joined
 from skiplab.measurements.result import Result
@@ -49,7 +50,8 @@ class HessianSpectrum(Result):
     A fraction that is not ``resolved`` has the middle of its interval for a value. ``guesses`` are what the rule or
     the mixture itself says of the three fractions: they add up to 1 and have no error bar. ``nodes`` and ``weights``
     (E, k, m) are the quadrature (for ``exact`` the eigenvalues themselves); ``moments`` (E, 4) are those of a random
-    eigenvalue. ``blocks`` are the spectra of the layers' own blocks, where they were asked for.
+    eigenvalue. ``blocks`` are the spectra of the layers' own blocks, where they were asked for; ``limited`` says
+    where memory held fewer steps than there might have been.
     """
 
     title = "Hessian spectrum"
@@ -74,6 +76,7 @@ class HessianSpectrum(Result):
     samples: int
     steps: int
     blocks: dict[str, HessianSpectrum] = field(default_factory=dict)
+    limited: str = ""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -106,7 +109,7 @@ class HessianSpectrum(Result):
             rule = "the quadrature" if self.method == "lanczos" else "the mixture"
             guess = ", ".join(f"{name} {float(self.guesses[name].mean()):.3g}" for name in FRACTIONS)
             lines.append(f"{which}, {remedy}; {rule}'s guess without an error bar: {guess}")
-        return lines
+        return [*lines, self.limited] if self.limited else lines
 
     @property
     def yardstick(self) -> str:
@@ -132,10 +135,11 @@ def hessian_spectrum(
     """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
 
     ``method`` is ``Exact()``, ``Lanczos(…)``, ``Moments(…)``, the name of one of them, or "auto": exact where the
-    network is small, else Lanczos. ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|.
-    ``layers`` are those in whose parameters the loss is differentiated (default: all); ``blocks`` adds the spectrum
-    of each layer's own block of the Hessian, in which the others stay as they are. ``tell`` hears of the memory that
-    Lanczos will need, and how far it is.
+    network is small, else Lanczos with as many probes as its size needs and as many steps as memory holds.
+    ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|. ``layers`` are those in whose
+    parameters the loss is differentiated (default: all); ``blocks`` adds the spectrum of each layer's own block of
+    the Hessian, in which the others stay as they are. ``tell`` hears of the memory that Lanczos will need, and how far
+    it is.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> spectrum.method, spectrum.degenerate.value.shape, bool(spectrum.resolved)
@@ -179,7 +183,8 @@ def _spectrum(
     dimension = sum(subject.parameters[name][0].numel() for name in names)
     device = subject.parameters[names[0]].device
     if method is None:
-        method = Exact() if _exact_fits(dimension, subject.size, device) else Lanczos()
+        method = Exact() if _exact_fits(dimension, subject.size, device) else lanczos_for(dimension)
+    method, limited = within_memory(method, dimension, device)
     rules, samples = [], 0
     for members in _groups(method, subject.size, dimension, device, settings):
         part = subject.members(members)
@@ -187,7 +192,7 @@ def _spectrum(
         product = HessianProduct(part, iter(batches), kind=kind, layers=names)
         samples = product.samples
         rules.append(found_by(method, product, members, settings))
-    return _joined(method.name, rules, dimension, samples)
+    return replace(_joined(method.name, rules, dimension, samples), limited=limited)
 
 
 def _groups(
@@ -197,7 +202,9 @@ def _groups(
     if isinstance(method, Exact):
         at_once = 1
     else:
-        steps = min(method.max_steps if isinstance(method, Lanczos) else SHORT_STEPS, dimension)
+        steps = short_steps(method, dimension, device) if isinstance(method, Moments) else method.max_steps
+        assert steps is not None  # ``within_memory`` has seen to it
+        steps = min(steps, dimension)
         planned = la.plan(size, method.probes, dimension, steps, budget=method.memory, device=device)
         at_once = planned.members_at_once
         if isinstance(method, Lanczos):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import whole_numbers
+from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import LEVEL, Estimate
@@ -88,6 +89,8 @@ def hessian_trace(
         layers=layers,
         mode=mode,
     )
+    each = 2 * 8 * product.size * product.dimension
+    vectors_that_fit("products", min(products, product.dimension), products, each, product.device)
     found = la.xtrace(
         product,
         product.dimension,
