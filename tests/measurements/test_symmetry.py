@@ -370,7 +370,7 @@ def test_wrong_arguments_are_refused(measure: Measure) -> None:
         Refused, match=r"layer 'hiden\.0\.linear' does not exist.*Did you mean hidden\.0\.linear"
     ):
         measure(module, X, layers=["hiden.0.linear"])
-    with pytest.raises(Refused, match="no Linear or convolution, so there are no weights to change"):
+    with pytest.raises(Refused, match="no Linear or convolution, so there are no units to look at"):
         measure(nn.Sequential(nn.BatchNorm1d(5)).double(), X)
     with pytest.raises(Refused, match="there was no batch"):
         measure(module, [])

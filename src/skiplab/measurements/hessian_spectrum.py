@@ -138,8 +138,8 @@ def hessian_spectrum(
     network is small, else Lanczos with as many probes as its size needs and as many steps as memory holds.
     ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|. ``layers`` are those in whose
     parameters the loss is differentiated (default: all); ``blocks`` adds the spectrum of each layer's own block of
-    the Hessian, in which the others stay as they are. ``tell`` hears of the memory that Lanczos will need, and how far
-    it is.
+    the Hessian, in which the others stay as they are. ``tell`` hears of the memory that Lanczos will need, and
+    how far it is.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
     >>> spectrum.method, spectrum.degenerate.value.shape, bool(spectrum.resolved)

@@ -42,7 +42,7 @@ from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction, trains
-from skiplab.subjects.weight_layers import check_weight_layers, units_of, weight_layers
+from skiplab.subjects.weight_layers import check_weight_layers, left_out, units_of, weight_layers
 from skiplab.subjects.wiring import wiring
 
 
@@ -71,6 +71,7 @@ class Symmetry(Result):
     samples: int
     exhaustive: bool = False
     kind: str = "changes"
+    left_out: str = ""
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -278,6 +279,7 @@ def _compared(
         samples=before.samples,
         exhaustive=exhaustive,
         kind=kind,
+        left_out=left_out(subject.module),
     )
 
 
