@@ -20,7 +20,7 @@ def deep_network(depth: int) -> nn.Module:
 images = torch.randn(64, 3, 8, 8, generator=stream)
 for depth in (2, 10, 40):
     network = deep_network(depth)
-    remedied = sl.looks_linear(network, generator=stream)
+    remedied = sl.looks_linear(network)
     for name, model in (("as it is", network), ("looks linear", remedied)):
         gradients = sl.gradient_shattering(model, images, mode="batch")
         rank = gradients.relative_effective_rank(stream)

@@ -19,6 +19,7 @@ from rich.console import Console
 from typer.testing import Result
 
 import skiplab
+from oracles.json_shapes import mismatches, shapes
 from skiplab.benchmarks import products, scaling
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.training import TrainingSize
@@ -239,6 +240,7 @@ def test_bench_prints_and_writes_what_it_measured(
     assert result.exit_code == 0
     content = json.loads(result.stdout)
     assert list(content) == ["facts", "ceilings", "timings", "scalings"]
+    assert mismatches(shapes()["bench"], content, {}) == []
     ours, plain = content["timings"][:2]
     assert (ours["benchmark"], ours["ratio"], ours["flops"]) == ("landscape", 1.0, None)
     assert plain["ratio"] > 0

@@ -34,7 +34,7 @@ from skiplab.randomness import torch_generator
 
 
 def shattering(target: Any, batches: Any, *, criterion: Any = None, **settings: Any) -> Any:
-    """Call gradient_shattering as the others are called: of one batch."""
+    """Call gradient_shattering as the others are called: of losses where there is a criterion."""
     outputs = "sum" if criterion is None else "loss"
     return gradient_shattering(
         target, one_batch(batches), outputs=outputs, criterion=criterion, **by_sample(settings)
@@ -86,14 +86,14 @@ MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     ),
     (
         hessian_product,
-        {"parameters": ["head.wieght"]},
-        r"parameter 'head.wieght' does not exist.*head\.weight",
+        {"layers": ["head.wieght"]},
+        r"layer 'head.wieght' does not exist.*head\.weight",
     ),
     *(
         (
             measure,
-            {"parameters": ["head.wieght"]},
-            r"parameter 'head.wieght' does not exist.*head\.weight",
+            {"layers": ["head.wieght"]},
+            r"layer 'head.wieght' does not exist.*head\.weight",
         )
         for measure in (hessian_extremes, hessian_spectrum, hessian_trace)
     ),
@@ -112,7 +112,7 @@ MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
         {"layers": ["body.frist"]},
         r"layer 'body.frist' does not exist.*Did you mean body\.first",
     ),
-    (shattering, {"wrt": "body.frist"}, r"layer 'body.frist' does not exist.*Did you mean body\.first"),
+    (shattering, {"layers": ["body.frist"]}, r"layer 'body.frist' does not exist.*Did you mean body\.first"),
     (patterns, {"layers": ["body.act1"]}, r"layer 'body.act1' does not exist.*Did you mean body\.act"),
 ]
 MEASUREMENTS += [

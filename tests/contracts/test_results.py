@@ -125,9 +125,10 @@ def test_the_text_says_which_blocks_were_measured_and_what_was_left_out(batch: t
 def test_every_measurement_is_called_in_one_way(name: str) -> None:
     """A target, its batches, then names: layers and modes are named alike everywhere."""
     target, batches, *rest = inspect.signature(getattr(sl, name)).parameters.values()
-    assert (target.name, batches.name) in (("target", "batches"), ("target", "batch"))
+    assert (target.name, batches.name) == ("target", "batches")
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in rest)
     names = {each.name: each for each in rest}
     assert names["mode"].default == "eval"
-    assert {"layers", "parameters", "wrt"} & set(names)
+    assert names["layers"].default is None
+    assert not {"parameters", "wrt"} & set(names)
     assert len(rest) <= 12

@@ -73,7 +73,7 @@ def test_an_ensemble_is_its_members_one_by_one(chunk: int | None) -> None:
     ).cuda()
     found = together(vectors)
     for member, model in enumerate(models):
-        alone = HessianProduct(model, batch, criterion=CE, parameters=together.names)
+        alone = HessianProduct(model, batch, criterion=CE, layers=together.names)
         torch.testing.assert_close(found[member], alone(vectors[member, None])[0], rtol=1e-9, atol=1e-12)
 
 

@@ -174,7 +174,7 @@ def test_every_architecture_has_its_dense_hessian(name: str) -> None:
     names = product.names
     if name.startswith("simplified"):  # the whole matrix takes seconds
         names = tuple(n for n in names if n.startswith(("blocks.2", "output")))
-        product = HessianProduct(net, (x, y), criterion=criterion, parameters=names)
+        product = HessianProduct(net, (x, y), criterion=criterion, layers=names)
     assert_equal(matrix(product)[0], dense_hessian(net, names, lambda model: criterion(model(x), y)))
 
 
@@ -355,7 +355,7 @@ def test_members_are_as_each_alone(backend: str, chunk: int | None, route: str, 
     vectors = normal(3, 4, product.dimension)
     together, gradient = product(vectors), product.gradient()
     for index, net in enumerate(nets):
-        alone = HessianProduct(net, UNEQUAL, criterion=CE, parameters=product.names, kind=kind)
+        alone = HessianProduct(net, UNEQUAL, criterion=CE, layers=product.names, kind=kind)
         assert alone.names == product.names
         assert_equal(together[index], alone(vectors[index : index + 1])[0])
         assert_equal(gradient[index], alone.gradient()[0])
@@ -366,12 +366,16 @@ def test_a_layers_block_is_cut_out_of_the_matrix(activation: str) -> None:
     act = nn.Tanh() if activation == "tanh" else nn.GELU()
     net = seeded(lambda: nn.Sequential(nn.Linear(4, 5), act, nn.Linear(5, 4), act, nn.Linear(4, 3)))
     whole = HessianProduct(net, (X, Y), criterion=CE)
-    block = HessianProduct(net, (X, Y), criterion=CE, parameters=["2.bias", "2.weight"])
+    block = HessianProduct(net, (X, Y), criterion=CE, layers=["2.bias", "2.weight"])
     assert block.names == ("2.bias", "2.weight")
     assert [tuple(shape) for shape in block.shapes] == [(4,), (4, 5)]
     full = matrix(whole)[0]
     places = [*range(45, 49), *range(25, 45)]  # after 0.weight 20 and 0.bias 5 come 2.weight 20 and 2.bias 4
     assert_equal(matrix(block)[0], full[places][:, places])
+    # A layer has all its parameters, those it shares with another under the name that the network keeps them by.
+    tied = HessianProduct(seeded(Tied), (X, classes(4, 11)), criterion=CE, layers=["decoder"])
+    assert tied.names == ("encoder.weight", "decoder.bias")
+    assert_equal(matrix(HessianProduct(net, (X, Y), criterion=CE, layers=["2"]))[0], full[25:49, 25:49])
     # Vectors that vanish on some parameters, as those of a block do, are passed on faster, not otherwise.
     vectors = normal(1, 2, whole.dimension)
     vectors[..., :25] = 0
@@ -450,7 +454,7 @@ def test_the_measurement_gives_the_curvature_along_the_gradient() -> None:
 
 
 def test_an_unused_layer_alone_has_no_curvature() -> None:
-    product = HessianProduct(seeded(Tied), (X, classes(4, 11)), criterion=CE, parameters=["idle"])
+    product = HessianProduct(seeded(Tied), (X, classes(4, 11)), criterion=CE, layers=["idle"])
     assert torch.equal(matrix(product)[0], torch.zeros(3, 3, dtype=torch.float64))
 
 
@@ -602,23 +606,28 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str]] = {
     "no loss": (fully_connected, {}, "needs a loss; pass criterion"),
     "name": (
         fully_connected,
-        {"criterion": CE, "parameters": ["output.wieght"]},
-        "parameter 'output.wieght' does not exist.*Did you mean output.weight",
+        {"criterion": CE, "layers": ["output.wieght"]},
+        "layer 'output.wieght' does not exist.*Did you mean output.weight",
     ),
     "frozen name": (
         Tied,
-        {"criterion": CE, "parameters": ["encoder.bias"]},
+        {"criterion": CE, "layers": ["encoder.bias"]},
         "'encoder.bias' is frozen or a buffer",
     ),
-    "no names": (fully_connected, {"criterion": CE, "parameters": []}, "no parameter was chosen"),
+    "frozen layer": (
+        lambda: nn.Sequential(fully_connected(), nn.BatchNorm1d(3, affine=False)),
+        {"criterion": CE, "layers": ["1"]},
+        "layer '1' has no trainable parameter",
+    ),
+    "no names": (fully_connected, {"criterion": CE, "layers": []}, "no layer was chosen"),
     "one name": (
         fully_connected,
-        {"criterion": CE, "parameters": "output.weight"},
-        "parameters is 'output.weight'; give a list of names",
+        {"criterion": CE, "layers": "output.weight"},
+        "layers is 'output.weight', but must be a list of names",
     ),
     "complex": (
         with_complex,
-        {"criterion": CE, "parameters": ["phase"]},
+        {"criterion": CE, "layers": ["phase"]},
         "the parameters are torch.complex64; curvature is measured in real ones",
     ),
     "complex among others": (with_complex, {"criterion": CE}, "mix .*; convert them to one, or choose some"),

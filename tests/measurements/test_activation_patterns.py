@@ -217,6 +217,10 @@ def test_what_is_refused() -> None:
         activation_patterns(Shared(), x, layers="relu")
     with pytest.raises(Refused, match="the batches hold no sample; pass a batch with at least one"):
         activation_patterns(Shared(), x[:0])
+    with pytest.raises(
+        Refused, match="the batches run different layers or units; name common ones in layers"
+    ):
+        activation_patterns(nn.ReLU(), iter([x, torch.ones(2, 5)]))
     with pytest.raises(Refused, match="layers is empty; name a layer"):
         activation_patterns(Shared(), x, layers=[])
     with pytest.raises(Refused, match="mode 'moving' is unknown; choose one of eval, batch"):
@@ -229,3 +233,10 @@ def test_what_is_refused() -> None:
         found.per_unit("haves")
     with pytest.raises(Refused, match="layer number 3 does not exist; there are 3"):
         found.raster(3)
+
+
+def test_inputs_in_several_batches_are_inputs_in_one() -> None:
+    net, x = nn.Sequential(nn.Linear(1, 5), nn.ReLU(), nn.Linear(5, 2)), GRID.float()
+    whole, parts = activation_patterns(net, x), activation_patterns(net, iter([x[:4], x[4:]]))
+    assert torch.equal(whole["1"], parts["1"])
+    assert parts.samples == whole.samples == len(x)

@@ -66,6 +66,30 @@ def test_a_linear_network_has_one_gradient_for_all_inputs() -> None:
     torch.testing.assert_close(found.effective_rank, torch.ones(1, dtype=torch.float64))
 
 
+def test_gradients_in_several_layers_are_each_layers_own_and_end_to_end_together() -> None:
+    # Of a linear network f = Σ_p (C B A x)_p the gradient in A x is 1ᵀ C B, that in B A x is 1ᵀ C, at every sample.
+    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 5), nn.Linear(5, 2)).double()
+    found = gradient_shattering(net, white(6, 3), layers=["0", "1"])
+    ones = torch.ones(2, dtype=torch.float64)
+    late = ones @ net[2].weight
+    early = late @ net[1].weight
+    torch.testing.assert_close(found.parts["0"].gradients, early.expand(1, 6, 4), rtol=1e-13, atol=0)
+    torch.testing.assert_close(found.parts["1"].gradients, late.expand(1, 6, 5), rtol=1e-13, atol=0)
+    torch.testing.assert_close(found.gradients, torch.cat([early, late]).expand(1, 6, 9), rtol=1e-13, atol=0)
+    assert found.frame()["part"].tolist() == ["together", "0", "1"]
+    assert gradient_shattering(net, white(6, 3), layers=["1"]).places == ("1",)
+
+
+def test_samples_in_several_batches_are_samples_in_one() -> None:
+    net = grid_net(0)
+    whole = gradient_shattering(net, GRID, layers=["blocks.0", "blocks.1"])
+    parts = gradient_shattering(net, iter([GRID[:4], GRID[4:]]), layers=["blocks.0", "blocks.1"])
+    torch.testing.assert_close(parts.gradients, whole.gradients, rtol=1e-10, atol=1e-12)
+    wider = nn.Sequential(nn.AdaptiveAvgPool1d(2), nn.Linear(2, 1))
+    with pytest.raises(Refused, match=r"gradients are \(1, 3\) in one batch and \(1, 4\) in another"):
+        gradient_shattering(wider, iter([torch.ones(2, 3), torch.ones(2, 4)]))
+
+
 def test_a_shallow_rectifier_network_sums_the_weights_of_its_active_units() -> None:
     # f(x) = w·ρ(x v − b), so df/dx is the sum of w v over the units with x v > b.
     net = nn.Sequential(nn.Linear(1, 30), nn.ReLU(), nn.Linear(30, 1)).double()
@@ -78,20 +102,20 @@ def test_a_shallow_rectifier_network_sums_the_weights_of_its_active_units() -> N
 
 
 @both
-@pytest.mark.parametrize("wrt", ["input", "blocks.1"])
+@pytest.mark.parametrize("layers", [None, ["blocks.1"]])
 @pytest.mark.parametrize(
     ("build", "x"), [(grid_net, GRID), (image_net, IMAGES)], ids=["fully connected", "convolutional"]
 )
 def test_an_ensemble_equals_its_members(
-    build: Callable[[int], nn.Module], x: Tensor, wrt: str, mode: str
+    build: Callable[[int], nn.Module], x: Tensor, layers: list[str] | None, mode: str
 ) -> None:
     nets = [build(seed) for seed in range(3)]
-    alone = [gradient_shattering(net, x, mode=mode, wrt=wrt).gradients for net in nets]
+    alone = [gradient_shattering(net, x, mode=mode, layers=layers).gradients for net in nets]
     for backend in ("batched", "loop"):
         ensemble = Ensemble.of(nets, backend=backend)
-        found = gradient_shattering(ensemble, x, mode=mode, wrt=wrt)
+        found = gradient_shattering(ensemble, x, mode=mode, layers=layers)
         torch.testing.assert_close(found.gradients, torch.cat(alone), rtol=1e-10, atol=1e-12)
-        parts = gradient_shattering(ensemble, x, mode=mode, wrt=wrt, samples_at_once=2)
+        parts = gradient_shattering(ensemble, x, mode=mode, layers=layers, samples_at_once=2)
         torch.testing.assert_close(parts.gradients, found.gradients, rtol=1e-10, atol=1e-12)
 
 
@@ -151,7 +175,7 @@ def test_mean_centring_too() -> None:
 @both
 def test_a_layers_gradients_are_those_of_what_follows_it(mode: str) -> None:
     net = grid_net(0, "none")
-    found = gradient_shattering(net, GRID, mode=mode, wrt="blocks.1")
+    found = gradient_shattering(net, GRID, mode=mode, layers=["blocks.1"])
     with torch.no_grad():
         activity = net.blocks[1](net.blocks[0](net.first(GRID)))
     tail = nn.Sequential(net.blocks[2], net.output)
@@ -285,8 +309,8 @@ UNTRACKED = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3, track_running_stats
             {"mode": "bach"},
             "mode 'bach' is unknown.*Did you mean batch",
         ),
-        (nn.Linear(3, 2).double(), {"wrt": "inptu"}, "layer 'inptu' does not exist.*Did you mean input"),
-        (nn.Linear(3, 2).double(), {"wrt": 0}, "wrt is 0, but must be 'input' or the name of a layer"),
+        (nn.Linear(3, 2).double(), {"layers": ["0"]}, "layer '0' does not exist"),
+        (nn.Linear(3, 2).double(), {"layers": "0"}, "layers is '0', but must be a list of names"),
         (
             nn.Linear(3, 2).double(),
             {"outputs": 1.5},
@@ -353,17 +377,19 @@ MIXING: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("kind", MIXING)
-@pytest.mark.parametrize("wrt", ["input", "first"])
+@pytest.mark.parametrize("layers", [None, ["first"]])
 @pytest.mark.parametrize("size", [4, 10, 17])
-def test_samples_that_mix_in_any_direction_are_refused(kind: str, wrt: str, size: int) -> None:
+def test_samples_that_mix_in_any_direction_are_refused(
+    kind: str, layers: list[str] | None, size: int
+) -> None:
     net, x = Between(MIXING[kind]), white(size, 3)
     with pytest.raises(Refused, match=r"a sample's output depends on the other samples.*one by one"):
-        gradient_shattering(net, x, wrt=wrt)
+        gradient_shattering(net, x, layers=layers)
     with pytest.raises(Refused, match="a sample's output depends on the other samples"):
-        gradient_shattering(Ensemble.of([net, net], backend="batched"), x, wrt=wrt)
+        gradient_shattering(Ensemble.of([net, net], backend="batched"), x, layers=layers)
     # Samples that are passed one by one do not meet.
     if kind not in ("halves", "pairs", "the largest of all"):
-        assert gradient_shattering(net, x, wrt=wrt, samples_at_once=1).gradients.isfinite().all()
+        assert gradient_shattering(net, x, layers=layers, samples_at_once=1).gradients.isfinite().all()
 
 
 @pytest.mark.parametrize("size", [2, 3, 17, 32, 100])
@@ -483,10 +509,10 @@ def test_gradients_that_vanish_or_explode_are_not_taken_for_mixed(dtype: torch.d
 
 
 @both
-@pytest.mark.parametrize("wrt", ["input", "0"])
+@pytest.mark.parametrize("layers", [None, ["0"]])
 @pytest.mark.parametrize("backend", ["batched", "loop"])
 def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(
-    mode: str, wrt: str, backend: str
+    mode: str, layers: list[str] | None, backend: str
 ) -> None:
     nets = [
         nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 2))
@@ -494,22 +520,22 @@ def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(
     ]
     nets = [net.double() for net in nets]
     x, y = white(4, 3), torch.tensor([0, 1, 0, 1])
-    alone = gradient_shattering(nets[0], x, mode=mode, wrt=wrt).gradients
+    alone = gradient_shattering(nets[0], x, mode=mode, layers=layers).gradients
     nets[1][0].weight.data[:] = torch.nan
     nets[2][4].bias.data[0] = torch.inf  # no gradient passes here, so that all of them are finite
     for net in nets[1:]:
         with pytest.raises(
             Refused, match=r"the output holds (nan|inf), not a finite number; look for diverged"
         ):
-            gradient_shattering(net, x, mode=mode, wrt=wrt)
+            gradient_shattering(net, x, mode=mode, layers=layers)
     for hole in (torch.nan, torch.inf):
         broken = x.clone()
         broken[1] = hole
         with pytest.raises(Refused, match="the output holds nan, not a finite number"):
-            gradient_shattering(nets[0], broken, mode=mode, wrt=wrt)
+            gradient_shattering(nets[0], broken, mode=mode, layers=layers)
     with pytest.raises(Refused, match="the loss holds nan, not a finite number"):
-        gradient_shattering(nets[1], (x, y), criterion=nn.CrossEntropyLoss(), outputs="loss", wrt=wrt)
-    found = gradient_shattering(Ensemble.of(nets, backend=backend), x, mode=mode, wrt=wrt)
+        gradient_shattering(nets[1], (x, y), criterion=nn.CrossEntropyLoss(), outputs="loss", layers=layers)
+    found = gradient_shattering(Ensemble.of(nets, backend=backend), x, mode=mode, layers=layers)
     torch.testing.assert_close(found.gradients[:1], alone, rtol=1e-12, atol=1e-15)
     assert found.gradients[1:].isnan().all()
     assert found.effective_rank.isnan().tolist() == [False, True, True]
@@ -522,9 +548,11 @@ def test_a_tuple_of_inputs_is_a_layers_business_where_the_network_takes_one() ->
 
     x = white(5, 3)
     net = OfPair(torch.tanh)
-    with pytest.raises(Refused, match="the input is a tuple of 2 parts, which has no gradient; name in wrt"):
+    with pytest.raises(
+        Refused, match="the input is a tuple of 2 parts, which has no gradient; name in layers"
+    ):
         gradient_shattering(net, ((x, x), torch.arange(5)))
-    found = gradient_shattering(net, ((x, x), torch.arange(5)), wrt="first").gradients
+    found = gradient_shattering(net, ((x, x), torch.arange(5)), layers=["first"]).gradients
     activity = net.first(2 * x).detach().requires_grad_()
     (by_hand,) = torch.autograd.grad(net.last(activity.tanh().tanh()).sum(), activity)
     torch.testing.assert_close(found[0], by_hand, rtol=1e-12, atol=1e-15)
@@ -561,12 +589,12 @@ def test_a_network_may_change_its_input_in_place() -> None:
 
 
 @both
-@pytest.mark.parametrize("wrt", ["input", "blocks.1"])
-def test_a_callers_inference_mode_does_not_hide_the_gradients(mode: str, wrt: str) -> None:
+@pytest.mark.parametrize("layers", [None, ["blocks.1"]])
+def test_a_callers_inference_mode_does_not_hide_the_gradients(mode: str, layers: list[str] | None) -> None:
     net = grid_net(0)
-    expected = gradient_shattering(net, GRID, mode=mode, wrt=wrt).gradients
+    expected = gradient_shattering(net, GRID, mode=mode, layers=layers).gradients
     with torch.inference_mode():
-        found = gradient_shattering(net, GRID.clone(), mode=mode, wrt=wrt).gradients
+        found = gradient_shattering(net, GRID.clone(), mode=mode, layers=layers).gradients
     assert torch.equal(found, expected)
     assert expected.abs().max() > 0
 
@@ -574,9 +602,9 @@ def test_a_callers_inference_mode_does_not_hide_the_gradients(mode: str, wrt: st
 def test_words_have_no_gradient_but_their_embedding_has() -> None:
     net = nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(6, 1))
     words = torch.tensor([[0, 1], [2, 3], [4, 4]])
-    with pytest.raises(Refused, match=r"the input is torch\.int64, which has no gradient; .* name in wrt"):
+    with pytest.raises(Refused, match=r"the input is torch\.int64, which has no gradient; .* name in layers"):
         gradient_shattering(net, words)
-    found = gradient_shattering(net, words, wrt="0")
+    found = gradient_shattering(net, words, layers=["0"])
     torch.testing.assert_close(found.gradients, net[2].weight.detach().expand(1, 3, 6))
 
 

@@ -8,6 +8,7 @@ from torch import nn
 
 import skiplab as sl
 from skiplab.checks import Refused
+from skiplab.linear_algebra import memory
 from skiplab.randomness import torch_generator
 
 LOSS = nn.CrossEntropyLoss()
@@ -100,3 +101,29 @@ def test_what_cannot_be_is_refused(network: nn.Module, batch: tuple[torch.Tensor
         sl.hessian_extremes(network, batch, criterion=LOSS, k=999)
     with pytest.raises(Refused, match="products is 2, but an error bar needs at least 4"):
         sl.hessian_trace(network, batch, criterion=LOSS, products=2)
+
+
+def test_steps_and_products_end_where_memory_does(
+    network: nn.Module,
+    batch: tuple[torch.Tensor, torch.Tensor],
+    exact: torch.Tensor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    room = 2 * 8 * len(exact) * (5 + 2)  # five steps, and two in work
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 2 * room)  # of which half is used
+    short = sl.hessian_extremes(network, batch, criterion=LOSS, tolerance=1e-9)
+    assert short.steps == 5
+    assert not bool(short.converged)
+    assert "at most 5 steps instead of 100, since more do not fit" in repr(short)
+    away = (short.values[0][:, None] - exact).abs().amin(1)
+    assert bool((away <= short.residuals[0] + 1e-9).all())
+    with pytest.raises(
+        Refused, match=r"max_steps is 9, which takes .* give max_steps=5, or name fewer layers"
+    ):
+        sl.hessian_extremes(network, batch, criterion=LOSS, max_steps=9)
+    assert sl.hessian_extremes(network, batch, criterion=LOSS, max_steps=5).limited == ""
+    with pytest.raises(
+        Refused, match=r"products is 20, which takes .* give products=5, or name fewer layers"
+    ):
+        sl.hessian_trace(network, batch, criterion=LOSS)
+    assert sl.hessian_trace(network, batch, criterion=LOSS, products=5).products == 4

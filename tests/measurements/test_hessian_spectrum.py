@@ -15,7 +15,9 @@ from skiplab import data
 from skiplab.architectures.fully_connected import ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.checks import Refused
+from skiplab.curvature.memory_limits import lanczos_for
 from skiplab.curvature.methods import FRACTIONS
+from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.hessian_spectrum import HessianSpectrum, hessian_spectrum
@@ -232,7 +234,7 @@ def test_blocks_are_the_spectra_of_the_layers_own_parameters(trained: tuple[Ense
     found = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact", blocks=True)
     assert set(found.blocks) == {"hidden.0.linear", "hidden.1.linear", "hidden.2.linear", "output"}
     own = ["output.weight", "output.bias"]
-    alone = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact", parameters=own)
+    alone = hessian_spectrum(ensemble, batch, criterion=CRITERION, method="exact", layers=own)
     assert found.blocks["output"].dimension == alone.dimension == 50
     eigenvalues, expected = found.blocks["output"].eigenvalues, alone.eigenvalues
     assert eigenvalues is not None
@@ -240,6 +242,26 @@ def test_blocks_are_the_spectra_of_the_layers_own_parameters(trained: tuple[Ense
     torch.testing.assert_close(eigenvalues, expected)
     # The output layer is linear: its block has no negative curvature.
     assert float(found.blocks["output"].smallest.min()) > -1e-12
+
+
+def test_named_layers_have_the_spectrum_of_their_part_of_the_matrix() -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        pair = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3))
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), pair, nn.Tanh(), nn.Linear(3, 2)).double()
+        batch = (torch.randn(9, 3).double(), torch.arange(9) % 2)
+    matrix = HessianProduct(model, batch, criterion=CRITERION).matrix()[0]
+    # After 0.weight 12 and 0.bias 4 come 2.0.weight 16, 2.0.bias 4, 2.2.weight 12, 2.2.bias 3, 4.weight 6, 4.bias 2.
+    places = {"2": [*range(16, 51)], "4.bias": [57, 58]}
+    both = [place for part in places.values() for place in part]
+    found = hessian_spectrum(
+        model, batch, criterion=CRITERION, method="exact", layers=list(places), blocks=True
+    )
+    assert found.frame()["part"].tolist() == ["whole", "2", "4.bias"]
+    for each, own in ((found, both), *((found.blocks[name], own) for name, own in places.items())):
+        assert each.eigenvalues is not None
+        expected = torch.linalg.eigvalsh(matrix[own][:, own])
+        torch.testing.assert_close(each.eigenvalues[0], expected, atol=1e-12, rtol=0)
 
 
 def test_the_density_integrates_to_one(trained: tuple[Ensemble, Batch]) -> None:
@@ -368,8 +390,45 @@ def test_moments_need_no_room_for_the_steps_of_lanczos() -> None:
     room = 300 * 8 * 40
     found = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Moments(memory=room))
     assert found.moments[0, 0].item() == pytest.approx(1, abs=0.2)
-    with pytest.raises(Refused, match="take at most 34 steps"):
-        hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(memory=room))
+
+
+def test_steps_end_where_memory_does_and_the_answer_says_so() -> None:
+    values = torch.linspace(-1, 3, 300, dtype=torch.float64)
+    model, loss = quadratic(values)
+    room = 300 * 8 * 40  # of which six vectors are at work
+    found = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(memory=room), threshold=0.5)
+    assert found.steps == 34
+    assert "at most 34 steps instead of 320, since more do not fit into 96.0 kB" in repr(found)
+    assert bool(holds(found, hessian_spectrum(model, torch.zeros(1), loss_fn=loss, threshold=0.5)).all())
+    # What was asked for by number is refused where it does not fit, and what the sentence names does.
+    for asked, given in (
+        ({"max_steps": 99}, {"max_steps": 34}),
+        ({"max_steps": 99}, {"memory": 300 * 8 * 105}),
+    ):
+        with pytest.raises(Refused, match=r"max_steps is 99.* give max_steps=34, or memory=252000 \(bytes\)"):
+            spectrum_of(model, loss, Lanczos(**{"memory": room, **asked}))
+        assert spectrum_of(model, loss, Lanczos(**{"memory": room, **asked, **given})).limited == ""
+    with pytest.raises(
+        Refused, match=r"one Lanczos step of 300 parameters takes 16\.8 kB.* give memory=16800"
+    ):
+        spectrum_of(model, loss, Lanczos(memory=9_000))
+    assert spectrum_of(model, loss, Lanczos(memory=16_800)).steps == 1
+    assert spectrum_of(model, loss, Moments(memory=16_800)).method == "moments"
+
+
+def spectrum_of(model: nn.Module, loss: Any, method: Lanczos | Moments) -> HessianSpectrum:
+    return hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=method)
+
+
+def test_a_large_network_needs_fewer_probes() -> None:
+    # The noise of k probes of P numbers is that of kP numbers.
+    assert [lanczos_for(size).probes for size in (20_000, 83_000, 415_000, 830_000, 11_689_512)] == [
+        10,
+        10,
+        2,
+        1,
+        1,
+    ]
 
 
 class Lopsided(torch.autograd.Function):

@@ -212,7 +212,7 @@ def test_a_network_that_fails_midway_keeps_nothing() -> None:
 
 OTHERS: dict[str, Callable[[nn.Module], Any]] = {
     "gradients at inputs": lambda net: gradient_shattering(net, FLAT).effective_rank,
-    "gradients at a layer": lambda net: gradient_shattering(net, FLAT, wrt="0"),
+    "gradients at a layer": lambda net: gradient_shattering(net, FLAT, layers=["0"]),
     "gradients with the batch's statistics": lambda net: gradient_shattering(net, FLAT, mode="batch"),
     "gradients of losses": lambda net: gradient_shattering(net, (FLAT, Y), outputs="loss", criterion=CE),
     "gradient norms": lambda net: gradient_norms(net, (FLAT, Y), criterion=CE),

@@ -51,7 +51,6 @@ REFUSALS = {
         (f"transformers:{m}", "dominant_gradient_flow"): ONE_NUMBER_PER_CHANNEL
         for m in ("gpt2", "llama", "t5")
     },
-    ("transformers:t5", "activation_patterns"): "the network fails on a dict of input_ids",
     ("timm:resnetv2_50", "dominant_gradient_flow"): "the network has no linear layer; name in final",
     (
         "timm:swin_tiny_patch4_window7_224",
@@ -91,7 +90,7 @@ def calls(model: nn.Module, name: str) -> dict[str, Callable[[], Result]]:
         ),
         "gradient_norms": lambda: sl.gradient_norms(model, batch, **loss),
         "gradient_shattering": lambda: sl.gradient_shattering(model, batch),
-        "hessian_spectrum": lambda: sl.hessian_spectrum(model, batch, method=few, parameters=last, **loss),
+        "hessian_spectrum": lambda: sl.hessian_spectrum(model, batch, method=few, layers=last, **loss),
         "interlayer_cushions": lambda: sl.interlayer_cushions(
             model, batch, probes=1, layers=blocks[:1], **called
         ),

@@ -265,7 +265,8 @@ def test_without_labels_answers_are_compared_with_those_before() -> None:
 def test_a_regression_has_a_change_and_a_loss_but_no_answers() -> None:
     module = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 1)).double()
     found = rescaling_symmetry(module, (X, X[:, :1]), criterion=nn.MSELoss())
-    assert bool(found.score.isnan())
+    assert found.scored_by == "outputs"
+    torch.testing.assert_close(found.score, (1 - found.change).clamp_min(0).mean(1))
     assert float(found.mean_change) > 0.01
     assert float((found.loss - found.loss_before).abs().min()) > 1e-4
 
@@ -302,9 +303,16 @@ def test_the_classes_of_a_map_are_its_channels() -> None:
 
 
 def test_a_network_without_right_answers_has_no_ratio_and_one_without_outputs_no_change() -> None:
-    module = net()
+    module = net(ResidualNet)
     wrong = (module(X).argmax(1) + 1) % 3
-    assert bool(rescaling_symmetry(module, (X, wrong)).ratio.isnan().all())
+    found = rescaling_symmetry(module, (X, wrong))
+    assert bool(found.ratio.isnan().all())
+    assert found.scored_by == "agreement"
+    torch.testing.assert_close(found.score, rescaling_symmetry(module, X).score)
+    # In an ensemble all networks are scored by the same, so that they can be compared.
+    both = rescaling_symmetry(Ensemble.of([module, net(ResidualNet, seed=1)]), (X, wrong))
+    assert both.scored_by == "agreement"
+    assert not bool(both.score.isnan().any())
     silent = net()
     for tensor in silent.parameters():
         tensor.data.zero_()
@@ -362,7 +370,7 @@ def test_wrong_arguments_are_refused(measure: Measure) -> None:
         Refused, match=r"layer 'hiden\.0\.linear' does not exist.*Did you mean hidden\.0\.linear"
     ):
         measure(module, X, layers=["hiden.0.linear"])
-    with pytest.raises(Refused, match="no Linear or convolution, so there are no weights to change"):
+    with pytest.raises(Refused, match="no Linear or convolution, so there are no units to look at"):
         measure(nn.Sequential(nn.BatchNorm1d(5)).double(), X)
     with pytest.raises(Refused, match="there was no batch"):
         measure(module, [])
@@ -410,7 +418,37 @@ def test_an_output_of_no_probability_is_no_divergence(measure: Measure) -> None:
         def forward(self, x: Tensor) -> Tensor:
             return torch.cat([self.net(x), torch.full_like(x[:, :1], -torch.inf)], 1)
 
-    assert measure(Masked(), (X, Y)).score.item() == 1
+    found = measure(Masked(), (X, Y))
+    assert found.score.item() == 1
+    # The other outputs change as they do without it.
+    torch.testing.assert_close(found.change, measure(net(), X).change)
+
+
+class Fragile(nn.Module):
+    """A network whose output is NaN once any of its hidden units is larger than 30."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(5, 6).double(), nn.Linear(6, 3).double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.first(x))
+        return torch.where(x.amax(1, keepdim=True) < 30, self.last(x), torch.nan)
+
+
+def test_a_network_that_answers_nan_after_a_change_has_lost_all_and_no_number_is_nan() -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = Fragile()
+    labels = module(X).argmax(1)
+    found = rescaling_symmetry(module, (X, labels), factor=1e4, draws=None)
+    assert found.score.item() == found.agreement.item() == found.accuracy.item() == 0
+    assert found.change.item() == torch.inf
+    for batch in (X, (X, labels), (X, (labels + 1) % 3)):
+        for factor in (2.0, 1e4):
+            some = rescaling_symmetry(module, batch, factor=factor, draws=None)
+            assert not any(bool(each.value.isnan().any()) for each in some.estimates.values())
+            assert not bool(some.score.isnan().any())
 
 
 def test_a_loss_that_is_not_finite_is_refused() -> None:

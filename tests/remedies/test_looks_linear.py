@@ -187,7 +187,7 @@ def test_sums_of_rectified_layers_need_the_prelu(name: str) -> None:
     with pytest.raises(
         Refused, match=r"The ReLU .* feeds .*, which cannot take doubled units .*; use kind=\"prelu\""
     ):
-        looks_linear(net, generator=torch_generator(1))
+        looks_linear(net, generator=torch_generator(1), kind="crelu")
 
 
 def test_crelus_that_are_there_are_mirrored_not_doubled_again() -> None:
@@ -224,7 +224,7 @@ def test_a_crelu_that_doubles_something_else_than_units_is_refused(dim: int) -> 
     with pytest.raises(
         Refused, match=rf"'1' doubles axis {dim}, where its units do not lie; use CReLU\(-3\)"
     ):
-        looks_linear(net, generator=torch_generator(0))
+        looks_linear(net, generator=torch_generator(0), kind="crelu")
 
 
 def test_prelus_that_are_there_start_with_slope_one() -> None:
@@ -331,7 +331,7 @@ def test_forward_and_layers_with_more_axes_are_followed() -> None:
     assert is_linear(looks_linear(net, generator=torch_generator(0)), normal(2, 7, 4), torch_generator(1))
     mixed = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Flatten(), nn.Linear(35, 3))
     with pytest.raises(Refused, match=r"'3' reads 35 units, not those of the ReLU '1' in their order"):
-        looks_linear(mixed, generator=torch_generator(0))
+        looks_linear(mixed, generator=torch_generator(0), kind="crelu")
 
 
 SCALED: dict[str, Callable[[Tensor], Tensor]] = {
@@ -400,7 +400,7 @@ def test_other_arithmetic_is_refused_in_one_sentence(name: str) -> None:
         rf"^The ReLU 'relu' feeds {called}\(\) \(node '\w+'\), which cannot take doubled units [^.]*\.$"
     )
     with pytest.raises(Refused, match=sentence):
-        looks_linear(net, generator=torch_generator(0))
+        looks_linear(net, generator=torch_generator(0), kind="crelu")
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_other_arithmetic_is_refused_in_one_sentence(name: str) -> None:
 )
 def test_what_mixes_or_drops_doubled_units_is_refused(net: nn.Module, sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
-        looks_linear(net, generator=torch_generator(0))
+        looks_linear(net, generator=torch_generator(0), kind="crelu")
 
 
 class Meeting(nn.Module):
@@ -447,7 +447,7 @@ def test_a_layer_behind_a_relu_and_a_crelu_is_refused_with_a_way_out_that_works(
     with pytest.raises(
         Refused, match=r"'fc' is called behind a ReLU and behind a CReLU, .*a layer of its own"
     ):
-        looks_linear(Meeting(), generator=torch_generator(0))
+        looks_linear(Meeting(), generator=torch_generator(0), kind="crelu")
     with pytest.raises(
         Refused, match=r"'fc' is called in several places .*; give each place a layer of its own"
     ):
@@ -547,29 +547,86 @@ def worn() -> nn.Module:
 )
 def test_what_cannot_be_done_is_refused_with_the_layer_and_the_way_out(net: nn.Module, sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
-        looks_linear(net, generator=torch_generator(0))
+        looks_linear(net, generator=torch_generator(0), kind="crelu")
 
 
 def test_tied_weights_are_refused_where_they_would_come_apart() -> None:
     net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
     net[2].weight = net[0].weight
     with pytest.raises(Refused, match=r"'2' shares its weight with another layer, .* use kind=\"prelu\""):
-        looks_linear(net, generator=torch_generator(0))
+        looks_linear(net, generator=torch_generator(0), kind="crelu")
     tied = looks_linear(net, generator=torch_generator(0), kind="prelu")
     assert tied[2].weight is tied[0].weight
 
 
+class Sum(nn.Module):
+    """A residual block that adds rectified units, where CReLU would have twice as many as what they are added to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two, self.last = (nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.relu(self.one(x))
+        return self.last(torch.relu(x + self.two(x)))
+
+
+def test_the_kind_is_the_one_that_works_and_a_seed_is_enough() -> None:
+    wide = looks_linear(fc(), seed=3)
+    assert [type(part) for part in wide.modules() if isinstance(part, CReLU | nn.PReLU)] == [CReLU, CReLU]
+    block = Sum().double()
+    sums = looks_linear(block, seed=3)
+    assert [type(part) for part in sums.modules() if isinstance(part, CReLU | nn.PReLU)] == [nn.PReLU] * 2
+    for net, x in ((wide, normal(5, 8)), (sums, normal(5, 4))):
+        assert is_linear(net, x, torch_generator(1))
+    # A kind that did not work leaves no trace in the weights of the one that did.
+    for auto, kind in ((wide, "crelu"), (sums, "prelu")):
+        alone = looks_linear(fc() if kind == "crelu" else block, seed=3, kind=kind)
+        for one, other in zip(auto.parameters(), alone.parameters(), strict=True):
+            assert torch.equal(one, other)
+    stream = torch_generator("own")
+    twice = [looks_linear(block, generator=stream).one.weight for _ in range(2)]
+    assert not torch.equal(*twice)
+
+
+class Applying(nn.Module):
+    """A Linear layer, whatever function is given, and a GELU that nothing calls; no code of it names a rectifier."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function, self.gelu = function, nn.GELU()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.function(self.first(x)))
+
+
+def helped(x: Tensor) -> Tensor:
+    return F.relu(x) if x.sum() > 0 else x
+
+
+def test_a_network_without_a_relu_is_told_so_even_where_it_cannot_be_traced() -> None:
+    with pytest.raises(Refused, match=r"Applying has no ReLU \(but GELU\), so there is nothing"):
+        looks_linear(Applying(lambda x: x if x.sum() > 0 else -x))
+    for function in (lambda x: helped(x), lambda x: x.relu() if x.sum() > 0 else x):
+        with pytest.raises(Refused, match="Applying cannot be traced"):
+            looks_linear(Applying(function))
+    # A ReLU that no code names is found by the trace.
+    hidden = {"act": F.relu}
+    assert is_linear(
+        looks_linear(Applying(lambda x: hidden["act"](x))), normal(3, 4).float(), torch_generator(1)
+    )
+
+
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(
-        Refused, match=r"kind 'crelus' is unknown; choose one of crelu, prelu\. Did you mean crelu"
+        Refused, match=r"kind 'crelus' is unknown; choose one of auto, crelu, prelu\. Did you mean crelu"
     ):
         looks_linear(fc(), generator=torch_generator(0), kind="crelus")
     with pytest.raises(Refused, match="model is of type int, but must be"):
-        looks_linear(3, generator=torch_generator(0))  # type: ignore[arg-type]
+        looks_linear(3, generator=torch_generator(0), kind="crelu")  # type: ignore[arg-type]
     with pytest.raises(Refused, match=r"generator is 3, but must be a torch\.Generator"):
         looks_linear(fc(), generator=3)  # type: ignore[arg-type]
-    with pytest.raises(Refused, match=r"generator is None, but must be a torch\.Generator"):
-        looks_linear(fc(), generator=None)  # type: ignore[arg-type]
 
 
 def test_a_relu_may_be_called_by_keyword_and_a_forward_may_draw_numbers() -> None:
@@ -620,6 +677,6 @@ def test_a_head_that_training_alone_uses_is_not_left_behind() -> None:
     with pytest.raises(
         Refused, match=r"'second' reads a rectifier in training or in evaluation alone.*prelu"
     ):
-        looks_linear(net, generator=torch_generator("second head"))
+        looks_linear(net, generator=torch_generator("second head"), kind="crelu")
     found = looks_linear(net, kind="prelu", generator=torch_generator("second head")).train()
     assert [tuple(part.shape) for part in found(torch.ones(5, 3).double())] == [(5, 2), (5, 2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pandas
 import pytest
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
-from skiplab.subjects.batches import batch_size, batches_of, samples_in
+from skiplab.subjects.batches import batch_size, batches_of
 from skiplab.subjects.subject import first_tensor
 
 CE = nn.CrossEntropyLoss()
@@ -389,14 +390,16 @@ def test_a_mistake_in_a_hook_of_ours_is_not_blamed_on_the_network() -> None:
 
 
 @pytest.mark.parametrize("measure", [gradient_shattering, activation_patterns])
-def test_where_one_batch_is_measured(measure: Any) -> None:
-    data = torch.utils.data.TensorDataset(X, Y)
-    several: list[Any] = [torch.utils.data.DataLoader(data), data, iter([(X, Y)]), [(X, Y)]]
+def test_where_samples_are_looked_at_one_by_one(measure: Any) -> None:
+    model, data = net(), torch.utils.data.TensorDataset(X, Y)
+    expected = measure(model, (X, Y)).frame()
+    several: list[Any] = [torch.utils.data.DataLoader(data, batch_size=3), iter([(X, Y)]), [(X, Y)]]
     for given in several:
-        refused(
-            lambda given=given: measure(net(), given),
-            r"was given where one batch is measured; pass one, e\.g\. next\(iter\(loader\)\)",
-        )
+        pandas.testing.assert_frame_equal(measure(model, given).frame(), expected, rtol=1e-4)
+    refused(lambda: measure(model, data), "gives samples one by one; pass a DataLoader over it")
+    refused(
+        lambda: measure(model, [[(X, Y)]]), r"was given where one batch is measured; pass one, e\.g\. next"
+    )
     refused(
         lambda: measure(net(), X.numpy()), r"is a NumPy array; turn it into a tensor with torch\.from_numpy"
     )
@@ -429,7 +432,7 @@ def test_no_sample_is_one_refusal_everywhere(measure: Any) -> None:
 
 def test_empty_batches_among_others_are_left_out() -> None:
     assert [batch_size(batch) for batch in batches_of([(X[:0], Y[:0]), (X, Y)])] == [10]
-    refused(lambda: samples_in(X[:0]), "hold no sample")
+    refused(lambda: list(batches_of(X[:0])), "hold no sample")
 
 
 def test_the_output_is_the_first_tensor_that_is_no_number() -> None:

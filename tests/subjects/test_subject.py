@@ -386,6 +386,52 @@ def test_batches_with_names(kind: Callable[[dict[str, Any]], Any], key: str) -> 
     torch.testing.assert_close(subject.outputs(batch)[0], net(features=X, scale=2.0))
 
 
+class Decoder(nn.Module):
+    """A network that makes the input of its decoder from its labels unless it is given, as T5 does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.decoder = nn.Embedding(5, 4), nn.Linear(4, 5)
+
+    def forward(
+        self, input_ids: Tensor, decoder_input_ids: Tensor | None = None, labels: Tensor | None = None
+    ) -> Tensor:
+        if decoder_input_ids is None:
+            if labels is None:
+                raise ValueError("specify decoder_input_ids")
+            decoder_input_ids = labels.roll(1, 1)
+        return self.decoder(self.words(input_ids).mean(1, keepdim=True) + self.words(decoder_input_ids))
+
+
+class Required(nn.Module):
+    """A network that cannot be called without its labels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, labels: Tensor) -> Tensor:
+        return self.linear(x) + labels[:, None]
+
+
+def test_labels_are_given_to_a_network_that_needs_them_and_to_no_other() -> None:
+    words, labels = torch.arange(6).view(2, 3) % 5, torch.tensor([[1, 2, 3], [4, 0, 1]])
+    net = drawn(Decoder)
+    with torch.no_grad():
+        from_labels = net(words, labels=labels)
+        given = net(words, decoder_input_ids=words)
+    batch = {"input_ids": words, "labels": labels}
+    torch.testing.assert_close(Subject.of(net).outputs(batch)[0], from_labels)
+    # Where the decoder has its input, labels are what answers are compared with, and nothing else.
+    torch.testing.assert_close(Subject.of(net).outputs({**batch, "decoder_input_ids": words})[0], given)
+    # A loss of the outputs is that of the same call.
+    flat = lambda output, target: F.cross_entropy(output.flatten(0, 1), target.flatten())  # noqa: E731
+    torch.testing.assert_close(Subject.of(net, criterion=flat).losses(batch)[0], flat(from_labels, labels))
+    required = drawn(Required)
+    found = Subject.of(required).outputs({"x": X, "labels": Y})[0]
+    torch.testing.assert_close(found, required(X, Y).detach())
+
+
 @both
 def test_a_loss_of_ones_own_may_call_the_model_as_it_likes(backend: str) -> None:
     def loss_fn(model: nn.Module, batch: Any) -> Tensor:

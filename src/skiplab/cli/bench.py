@@ -40,7 +40,7 @@ def bench(
     if out is not None:
         found.save(out)
     if as_json:
-        typer.echo(json.dumps(found.content(), indent=1))
+        typer.echo(json.dumps(found.content(), indent=1, allow_nan=False))
         return
     from rich.console import Console
 

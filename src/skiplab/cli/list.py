@@ -29,7 +29,7 @@ def list_studies(names: NamesArgument = None, as_json: JsonOption = False, store
             }
             for study in studies
         ]
-        typer.echo(json.dumps(rows, indent=1))
+        typer.echo(json.dumps(rows, indent=1, allow_nan=False))
         return
     from rich import box
     from rich.console import Console

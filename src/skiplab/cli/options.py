@@ -19,7 +19,7 @@ NamesArgument = Annotated[
         metavar="[ID]...",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
 
 
 def duration(seconds: float) -> str:

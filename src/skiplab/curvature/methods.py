@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from skiplab import linear_algebra as la
+from skiplab.curvature.memory_limits import short_steps
 from skiplab.curvature.moment_mixture import fit_mixture
 from skiplab.curvature.outliers import Rest
 from skiplab.curvature.probe_noise import with_noise
@@ -20,8 +21,6 @@ from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, Spectrum
 from skiplab.randomness import torch_generator
 
 FRACTIONS = ("degenerate", "negative", "positive")
-# Lanczos steps from one probe that find the extremes for `moments`.
-SHORT_STEPS = 30
 # How far products of a precision may move a node, relative to the operator.
 ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-10}
 
@@ -85,6 +84,7 @@ def lanczos(
 ) -> SpectrumRule:
     """Quadrature with limits, of as many steps as it takes."""
     _require_symmetric(product, settings)
+    assert method.max_steps is not None  # ``within_memory`` has seen to it
     most = min(method.max_steps, product.dimension - method.deflate)
     rest = _without_outliers(product, members, method)
     planned = la.plan(
@@ -139,7 +139,7 @@ def by_moments(
     rest = _without_outliers(product, members, method)
     found = la.moments_of(rest.product, rest.start).samples
     # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
-    steps = min(SHORT_STEPS, product.dimension - method.deflate)
+    steps = short_steps(method, product.dimension, product.device)
     short = la.gauss(la.lanczos(rest.product, rest.start[:, :1], steps))
     t = _threshold(rest.largest(short), settings)
     sums = torch.stack([rest.values.pow(j).sum(-1) for j in range(1, 5)], -1) / product.dimension

@@ -1,6 +1,6 @@
 """Products with the Hessian of a loss, or with its Gauss–Newton or Fisher matrix, without forming the matrix.
 
-H = ∂²L/∂θ∂θ for the chosen parameters θ of each member, where L is
+H = ∂²L/∂θ∂θ for the parameters θ of the chosen layers of each member, where L is
 
 - with a criterion whose ``reduction`` is "mean" (or that names none): the mean over all samples of all batches;
   a batch counts by what its own mean divides by, so unequal batches, class weights and ignored targets are right;
@@ -23,7 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import Refused, at_least, near, one_of, require
+from skiplab.checks import Refused, at_least, one_of, require
+from skiplab.curvature.chosen_parameters import chosen_parameters
 from skiplab.curvature.merging import can_be_merged, joined, merged
 from skiplab.curvature.output_loss import mass, reduction, require_likelihood
 from skiplab.curvature.sweeps.double_backward import DoubleBackward, first_derivatives
@@ -70,10 +71,11 @@ class Route(Protocol):
 class HessianProduct:
     """The curvature of a loss as a symmetric operator on vectors (E, k, P).
 
-    A vector holds the numbers of the chosen ``parameters`` (default: all trainable ones), tied ones once, in the
-    order of ``names``: as listed; by default a module's own order, and for an ensemble its rows' order, matrices
-    before vectors. The network, the batches and the dropout are fixed when the operator is made: training on
-    changes nothing, ``mode``, "eval" or "train", decides what BatchNorm and dropout do, and a loader is read once.
+    A vector holds the trainable parameters of the named ``layers`` and their parts (default: of the whole network; a
+    name may be that of a parameter), tied ones once, in the order of ``names``: as listed; by default a module's own
+    order, and for an ensemble its rows' order, matrices before vectors. The network, the batches and the dropout
+    are fixed when the operator is made: training on changes nothing, ``mode``, "eval" or "train", decides what
+    BatchNorm and dropout do, and a loader is read once.
 
     ``chunk`` is how many products (vectors, or members of an ensemble) are computed at once; by default as many
     as memory allows. Vectors are cast to the network's precision, answers back to the vectors'.
@@ -91,7 +93,7 @@ class HessianProduct:
         criterion: Criterion | None = None,
         loss_fn: LossFunction | None = None,
         kind: str = "hessian",
-        parameters: Sequence[str] | None = None,
+        layers: Sequence[str] | None = None,
         mode: str = "eval",
         chunk: int | None = None,
     ) -> None:
@@ -103,7 +105,7 @@ class HessianProduct:
         self.kind = one_of("kind", kind, KINDS)
         if chunk is not None:
             at_least("chunk", chunk, 1)
-        self.names = chosen_parameters(subject, parameters)
+        self.names = chosen_parameters(subject, layers)
         self.shapes = tuple(subject.parameters[name].shape[1:] for name in self.names)
         self.dimension = sum(shape.numel() for shape in self.shapes)
         self.size = subject.size
@@ -294,7 +296,7 @@ def hessian_product(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     kind: str = "hessian",
-    parameters: Sequence[str] | None = None,
+    layers: Sequence[str] | None = None,
     mode: str = "eval",
 ) -> HessianProducts:
     """Multiply vectors (E, k, P) with the loss's curvature; by default each member's gradient, (E, 1, P).
@@ -303,7 +305,7 @@ def hessian_product(
     torch.Size([1, 1])
     """
     product = HessianProduct(
-        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, parameters=parameters, mode=mode
+        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
     )
     vectors = product.gradient()[:, None] if vectors is None else vectors
     return HessianProducts(product.names, vectors, product(vectors), product.samples)
@@ -312,36 +314,6 @@ def hessian_product(
 def _close(one: Tensor, other: Tensor) -> bool:
     tolerance = 1e-3 if other.dtype == torch.float32 else 1e-10
     return bool((one - other).norm() <= tolerance * other.norm())
-
-
-def chosen_parameters(subject: Subject, parameters: Sequence[str] | None) -> tuple[str, ...]:
-    """The parameters asked for, or all trainable ones, refused where second derivatives make no sense."""
-    known = subject.parameters
-    require(len(known) > 0, "the network has no trainable parameter; set requires_grad on some.")
-    require(
-        not isinstance(parameters, str), f"parameters is {parameters!r}; give a list of names, even of one."
-    )
-    names = tuple(known) if parameters is None else tuple(dict.fromkeys(parameters))
-    require(len(names) > 0, "no parameter was chosen; name some in parameters, or leave it out for all.")
-    for name in names:
-        if name in subject.fixed:
-            raise Refused(f"{name!r} is frozen or a buffer; set requires_grad or choose others.")
-        if name not in known:
-            raise Refused(f"parameter {name!r} does not exist in the network.{near(name, known)}")
-    kinds = sorted({str(known[name].dtype) for name in names})
-    require(
-        len(kinds) == 1,
-        f"the parameters mix {' and '.join(kinds)}; convert them to one, or choose some in parameters.",
-    )
-    require(
-        not known[names[0]].is_complex(),
-        f"the parameters are {kinds[0]}; curvature is measured in real ones, so store their two parts instead.",
-    )
-    require(
-        known[names[0]].dtype in (torch.float32, torch.float64),
-        f"the parameters are {kinds[0]}, too coarse for second derivatives; convert a copy with .float().",
-    )
-    return names
 
 
 def _cloned(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -10,7 +10,15 @@ from skiplab.linear_algebra.exact import (
 )
 from skiplab.linear_algebra.extremes import Extremes, extreme_eigenvalues
 from skiplab.linear_algebra.lanczos import Tridiagonal, extend, lanczos
-from skiplab.linear_algebra.memory import MemoryPlan, available_bytes, lanczos_bytes, plan
+from skiplab.linear_algebra.memory import (
+    MemoryPlan,
+    available_bytes,
+    budget_of,
+    fitting_steps,
+    in_words,
+    lanczos_bytes,
+    plan,
+)
 from skiplab.linear_algebra.moments import SpectralMoments, moments_of
 from skiplab.linear_algebra.operators import Product, probes, require_symmetric
 from skiplab.linear_algebra.quadrature import Gauss, gauss, mass_limits
@@ -26,12 +34,15 @@ __all__ = [
     "Trace",
     "Tridiagonal",
     "available_bytes",
+    "budget_of",
     "deflated",
     "dense_bytes",
     "dense_matrix",
     "extend",
     "extreme_eigenvalues",
+    "fitting_steps",
     "gauss",
+    "in_words",
     "lanczos",
     "lanczos_bytes",
     "mass_limits",

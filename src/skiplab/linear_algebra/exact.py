@@ -23,13 +23,19 @@ def dense_bytes(dimension: int, members: int = 1) -> int:
     return 8 * dimension**2 * (members + 2)
 
 
-def require_room(dimension: int, members: int, device: torch.device | str) -> int:
+def require_room(
+    dimension: int,
+    members: int,
+    device: torch.device | str,
+    *,
+    remedy: str = "Lanczos, or fewer members at a time",
+) -> int:
     """Refuse matrices that would not fit with their eigensolver; return the bytes that are free."""
     needed, free = dense_bytes(dimension, members), available_bytes(device)
     if needed > free:
         raise Refused(
             f"a dense matrix of order {dimension:,} with its eigenvalues takes {in_words(needed)}, and "
-            f"{in_words(int(free))} are free; use Lanczos, or fewer members at a time."
+            f"{in_words(int(free))} are free; use {remedy}."
         )
     return free
 

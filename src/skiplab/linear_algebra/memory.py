@@ -88,6 +88,21 @@ def total_bytes(device: torch.device | str = "cpu") -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def budget_of(budget: int | None, device: torch.device | str = "cpu") -> int:
+    """The bytes that may be used: those given, or half of what is free."""
+    budget = int(SHARE * available_bytes(device)) if budget is None else budget
+    require(budget > 0, f"the budget is {budget} bytes; give a positive number.")
+    return budget
+
+
+def fitting_steps(
+    dimension: int, *, storage: torch.dtype = torch.float64, budget: int, product_bytes: int = 0
+) -> int:
+    """How many Lanczos steps of one probe fit into so many bytes; 0 where not even one does."""
+    room = (budget - product_bytes) // dimension - WORKING_VECTORS * 8
+    return max(0, room // storage.itemsize)
+
+
 def plan(
     members: int,
     probes: int,
@@ -111,12 +126,11 @@ def plan(
         ("steps", steps),
     ):
         at_least(name, value, 1)
-    budget = int(SHARE * available_bytes(device)) if budget is None else budget
-    require(budget > 0, f"the budget is {budget} bytes; give a positive number.")
+    budget = budget_of(budget, device)
     one = lanczos_bytes(1, 1, dimension, steps, storage=storage) + product_bytes
     if one > budget:
-        most = (budget - product_bytes) // dimension - WORKING_VECTORS * 8
-        remedy = f"take at most {most // storage.itemsize} steps or " if most >= storage.itemsize else ""
+        most = fitting_steps(dimension, storage=storage, budget=budget, product_bytes=product_bytes)
+        remedy = f"take at most {most} steps or " if most else ""
         raise Refused(
             f"one probe of {dimension:,} numbers × {steps} steps takes {in_words(one)} of {in_words(budget)}; "
             f"{remedy}raise the budget."

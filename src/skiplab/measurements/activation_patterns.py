@@ -14,7 +14,7 @@ The positions of a convolution's channel count as units of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,10 +27,10 @@ from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.result import Result
 from skiplab.subjects import Subject
-from skiplab.subjects.batches import Batch, is_lone_sample, samples_in
+from skiplab.subjects.batches import Batch, batch_size, batches_of, is_lone_sample
 from skiplab.subjects.failures import LONE_SAMPLE
 from skiplab.subjects.rectifiers import is_rectifier
-from skiplab.subjects.subject import call_on_input
+from skiplab.subjects.subject import LossFunction, call_on_input
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,15 +121,17 @@ class ActivationPatterns(Result):
 
 def activation_patterns(
     target: nn.Module | Ensemble | Subject,
-    batch: Batch,
+    batches: Batch | Iterable[Batch],
     *,
+    loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
     mode: str = "eval",
 ) -> ActivationPatterns:
     """Note which units of the named layers (default: all rectifier modules) are active for each input.
 
-    ``mode="batch"`` normalises with the mean and variance of this batch, ``"eval"`` as in evaluation. A
-    network in which a layer meets a number that is not finite is refused, a member of an ensemble is marked.
+    ``mode="batch"`` normalises with the mean and variance of each batch, ``"eval"`` as in evaluation. A
+    network in which a layer meets a number that is not finite is refused, a member of an ensemble is marked. A
+    ``loss_fn`` serves only to call networks that take more than one input.
 
     >>> patterns = activation_patterns(model, x, mode="batch")
     >>> patterns.activation.shape, patterns.coactivation.shape  # (networks, layers)
@@ -137,10 +139,27 @@ def activation_patterns(
     >>> print(repr(patterns).splitlines()[0])
     Activation of 2 layers, 16 inputs, 16 units
     """
-    subject = Subject.of(target)
+    subject = Subject.of(target, loss_fn=loss_fn)
     names = _chosen(subject.module, layers)
-    size = samples_in(batch)
-    subject = evaluated(subject, batch, mode)
+    found = []
+    for batch in batches_of(batches):
+        found.append(_of_batch(evaluated(subject, batch, mode), batch, names, layers is not None))
+        shapes = [
+            {name: each.shape[2] for name, each in part.active.items()} for part in (found[0], found[-1])
+        ]
+        require(
+            shapes[0] == shapes[1], "the batches run different layers or units; name common ones in layers."
+        )
+    if len(found) == 1:
+        return found[0]
+    active = {name: torch.cat([part.active[name] for part in found], 1) for name in found[0].active}
+    diverged = torch.stack([part.diverged for part in found if part.diverged is not None]).any(0)
+    return ActivationPatterns(active, sum(part.samples for part in found), diverged)
+
+
+def _of_batch(subject: Subject, batch: Batch, names: Sequence[str], asked: bool) -> ActivationPatterns:
+    """The patterns on one batch of layers that were ``asked`` for by name, or found."""
+    size = batch_size(batch)
     parts = dict(subject.module.named_modules())
     by_input = [name for name in names if is_rectifier(parts[name])]
     seen: dict[str, Tensor] = {}
@@ -156,14 +175,14 @@ def activation_patterns(
         seen.clear()
         peaks.clear()
         restart()
-        call_on_input(model, batch)
+        (subject.loss_fn or call_on_input)(model, batch)
         return dict(seen), torch.stack(peaks) if peaks else torch.zeros(1)
 
     with subject.borrowed(names, note, by_input) as restart, torch.no_grad():
         found: dict[str, Tensor]
         found, largest = subject.map_models(run)
     for name in names:
-        if name not in found and (layers is not None or not found):
+        if name not in found and (asked or not found):
             raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
     for name, pattern in found.items():
         require(

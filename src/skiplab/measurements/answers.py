@@ -64,8 +64,11 @@ class Tally:
         if "output" not in new or "output" not in old:
             return
         before, after = old["output"].double(), new["output"].double()
-        self._count("norm", before.abs().square().flatten(1).sum(1))
-        self._count("away", (after - before).abs().square().flatten(1).sum(1))
+        # An output of no probability before and after has not changed, and has no size.
+        never, still = before == -torch.inf, after == -torch.inf
+        sizes, steps = before.masked_fill(never, 0.0), (after - before).masked_fill(never & still, 0.0)
+        self._count("norm", sizes.abs().square().flatten(1).sum(1))
+        self._count("away", steps.abs().square().flatten(1).sum(1))
         axis = _class_axis(before, labels)
         if axis is None:
             return

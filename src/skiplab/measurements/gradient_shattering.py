@@ -17,13 +17,13 @@ constants (``batch_statistics``); a network that mixes its samples all the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import at_least, drawn_from
+from skiplab.checks import at_least, drawn_from, listed, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
@@ -31,7 +31,7 @@ from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.result import Result
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 from skiplab.subjects import Subject
-from skiplab.subjects.batches import Batch, outside_inference_mode, samples_in
+from skiplab.subjects.batches import Batch, batches_of, outside_inference_mode
 from skiplab.subjects.subject import Criterion
 
 
@@ -49,24 +49,33 @@ class RelativeEffectiveRank:
 class GradientShattering(Result):
     """Gradients (E, B, D) of every member at every sample, and what they say; all summaries are in float64.
 
-    Gradients that differ by rounding only, as a linear network's do, count as the same for all samples.
+    Gradients that differ by rounding only, as a linear network's do, count as the same for all samples. Of several
+    ``layers`` they are those in all of them together, end to end, and ``parts`` has each layer's own.
     """
 
     title = "Gradient shattering"
     reference = "Balduzzi et al. (2017), figure 5 and definition 1"
-    places = ("",)
+    place = "part"
 
     gradients: Tensor
+    layers: tuple[str, ...] = ()
+    parts: dict[str, GradientShattering] = field(default_factory=dict)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The input, which has no name, the layer, or the layers together and one by one."""
+        return ("together", *self.parts) if self.parts else self.layers or ("",)
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
-        """What the gradients at these very samples have in common, (E, 1), so without an error."""
+        """What the gradients at these very samples have in common, (E, 1 + parts), so without an error."""
+        each = (self, *self.parts.values())
         every = {
-            "effective rank of the gradients": self.effective_rank,
-            "norm of the mean gradient over its deviation": self.mean_norm,
-            "correlation of two samples' gradients": self.mean_product / self.mean_square,
+            "effective rank of the gradients": [one.effective_rank for one in each],
+            "norm of the mean gradient over its deviation": [one.mean_norm for one in each],
+            "correlation of two samples' gradients": [one.mean_product / one.mean_square for one in each],
         }
-        return {words: Estimate.exact(values[:, None]) for words, values in every.items()}
+        return {words: Estimate.exact(torch.stack(values, 1)) for words, values in every.items()}
 
     @property
     def based_on(self) -> str:
@@ -166,20 +175,20 @@ class GradientShattering(Result):
 
 def gradient_shattering(
     target: nn.Module | Ensemble | Subject,
-    batch: Batch,
+    batches: Batch | Iterable[Batch],
     *,
+    criterion: Criterion | None = None,
+    layers: Sequence[str] | None = None,
     outputs: str | int = "sum",
     mode: str = "eval",
-    wrt: str = "input",
-    criterion: Criterion | None = None,
     samples_at_once: int | None = None,
 ) -> GradientShattering:
-    """Differentiate the networks' outputs in every sample's input, or in the activity of the layer ``wrt``.
+    """Differentiate the networks' outputs in every sample's input, or in the activities of the named layers.
 
     ``outputs`` is "sum", the number of one output, or "loss": each sample's own loss, which needs a ``criterion`` and
-    labels. ``mode="batch"`` normalises with the mean and variance of this batch, held constant in the
-    derivative, ``"eval"`` as in evaluation. Of a layer that is called more than once, the first call counts.
-    ``samples_at_once`` bounds memory: the samples are differentiated in groups, with the same result.
+    labels (a ``loss_fn`` has none per sample). ``mode="batch"`` normalises with the mean and variance of each batch,
+    held constant in the derivative, ``"eval"`` as in evaluation. Of a layer that is called more than once, the first
+    call counts. ``samples_at_once`` bounds memory: the samples are differentiated in groups, with the same result.
 
     A network whose output is not finite is refused, a member of an ensemble has NaN there. So is a network that mixes
     its samples, for which a second backward pass looks.
@@ -189,22 +198,54 @@ def gradient_shattering(
     (torch.Size([1, 6]), torch.Size([1]))
     >>> print(repr(found).splitlines()[-2])
       compare: white noise has about 1.78, 0.25 and 0; one gradient for all samples 1, inf and 1
+    >>> gradient_shattering(model, x, layers=["0", "2"]).frame()["part"].tolist()
+    ['together', '0', '2']
     """
-    samples_in(batch)  # refused before anything is computed
-    # In a caller's inference mode nothing would have a gradient, and all of them would be 0.
-    with outside_inference_mode(batch) as batch:
-        subject = Subject.of(target, criterion=criterion)
-        quantity = quantity_of(outputs, subject.criterion)
-        subject = evaluated(subject, batch, mode)
-        found = sample_gradients(
-            subject,
-            batch,
-            quantity,
-            wrt=wrt,
-            samples_at_once=samples_at_once,
-            what="loss" if outputs == "loss" else "output",
+    listed("layers", layers)
+    require(
+        layers is None or len(layers) > 0, "layers is empty; name a layer, or leave it out for the input."
+    )
+    subject = Subject.of(target, criterion=criterion)
+    quantity = quantity_of(outputs, subject.criterion)
+    places = (None,) if layers is None else tuple(dict.fromkeys(layers))
+    found: dict[str | None, list[Tensor]] = {place: [] for place in places}
+    for each in batches_of(batches):
+        # In a caller's inference mode nothing would have a gradient, and all of them would be 0.
+        with outside_inference_mode(each) as batch:
+            own = evaluated(subject, batch, mode)
+            for place, rows in found.items():
+                gradients = sample_gradients(
+                    own,
+                    batch,
+                    quantity,
+                    layer=place,
+                    samples_at_once=samples_at_once,
+                    what="loss" if outputs == "loss" else "output",
+                )
+                rows.append(gradients.flatten(2) if gradients.ndim > 2 else gradients[..., None])
+    if layers is None:
+        return GradientShattering(_end_to_end(found[None], 1))
+    parts = {
+        name: GradientShattering(_end_to_end(rows, 1), (name,))
+        for name, rows in found.items()
+        if name is not None
+    }
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    return GradientShattering(
+        _end_to_end([part.gradients for part in parts.values()], 2), tuple(parts), parts
+    )
+
+
+def _end_to_end(parts: Sequence[Tensor], axis: int) -> Tensor:
+    """Gradients of several batches (axis 1) or layers (axis 2) as one tensor."""
+    for part in parts:
+        first, other = (tuple(shape[:axis] + shape[axis + 1 :]) for shape in (parts[0].shape, part.shape))
+        require(
+            first == other,
+            f"gradients are {first} in one batch and {other} in another; measure batches of inputs of one size.",
         )
-    return GradientShattering(found.flatten(2) if found.ndim > 2 else found[..., None])
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), axis)
 
 
 def effective_rank(matrices: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import one_of, require, whole_numbers
+from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
@@ -22,6 +23,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
 
+USUAL_STEPS = 100
 ENDS = ("both", "largest", "smallest", "magnitude")
 
 
@@ -43,6 +45,7 @@ class HessianExtremes(Result):
     steps: int
     dimension: int
     samples: int
+    limited: str = ""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -61,6 +64,11 @@ class HessianExtremes(Result):
         return {"λ": Estimate(self.values, *ends, level=1.0, unresolved=unresolved)}
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """Whether memory ended the steps."""
+        return (self.limited,) if self.limited else ()
+
+    @property
     def based_on(self) -> str:
         """What was measured on."""
         return f"{self.dimension:,} parameters, {self.samples:,} samples, {self.steps} steps"
@@ -72,32 +80,37 @@ def hessian_extremes(
     *,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     k: int = 1,
     which: str = "both",
     kind: str = "hessian",
-    parameters: Sequence[str] | None = None,
     mode: str = "eval",
     tolerance: float = 1e-3,
-    max_steps: int = 100,
+    max_steps: int | None = None,
     seed: int = 0,
 ) -> HessianExtremes:
     """Find the k largest eigenvalues of the loss Hessian, the k smallest, both, or the k of largest magnitude.
 
-    ``tolerance`` is the interval's half-width at which steps end, as a part of the largest magnitude. Memory is two
-    float64 vectors of all parameters per step.
+    ``tolerance`` is the interval's half-width at which steps end, as a part of the largest magnitude, or after
+    ``max_steps`` (by default 100, or fewer where memory holds no more). Memory is two float64 vectors of all
+    parameters per step.
 
     >>> found = hessian_extremes(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), k=2, which="largest")
     >>> found.places, bool(found.converged)
     (('largest', '2nd largest'), True)
     """
     one_of("which", which, ENDS)
-    whole_numbers(k=k, max_steps=max_steps)
+    whole_numbers(k=k)
+    if max_steps is not None:
+        whole_numbers(max_steps=max_steps)
     product = HessianProduct(
-        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, parameters=parameters, mode=mode
+        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
     )
     require(
         k <= product.dimension, f"k is {k}, but there are {product.dimension} eigenvalues; ask for fewer."
     )
+    each = 2 * 8 * product.size * product.dimension
+    most, limited = vectors_that_fit("max_steps", max_steps, USUAL_STEPS, each, product.device)
     found = la.extreme_eigenvalues(
         product,
         product.dimension,
@@ -105,7 +118,7 @@ def hessian_extremes(
         torch_generator(seed, "hessian extremes"),
         which=which,
         tolerance=tolerance,
-        max_steps=max_steps,
+        max_steps=most,
         lead=(product.size,),
         dtype=product.dtype,
         device=product.device,
@@ -118,6 +131,7 @@ def hessian_extremes(
         found.steps,
         product.dimension,
         product.samples,
+        "" if bool(found.converged.all()) else limited,
     )
 
 

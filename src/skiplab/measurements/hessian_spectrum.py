@@ -24,10 +24,12 @@ from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import require
-from skiplab.curvature.methods import FRACTIONS, SHORT_STEPS, SpectrumRule, SpectrumSettings, found_by
+from skiplab.curvature.chosen_parameters import chosen_parameters, layer_parameters
+from skiplab.curvature.memory_limits import lanczos_for, short_steps, within_memory
+from skiplab.curvature.methods import FRACTIONS, SpectrumRule, SpectrumSettings, found_by
 from skiplab.curvature.probe_noise import LEVEL
-from skiplab.curvature.products import HessianProduct, chosen_parameters
-from skiplab.curvature.spectrum_methods import Exact, Lanczos, SpectrumMethod, spectrum_method
+from skiplab.curvature.products import HessianProduct
+from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod, spectrum_method
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate, joined
 from skiplab.measurements.result import Result
@@ -48,7 +50,8 @@ class HessianSpectrum(Result):
     A fraction that is not ``resolved`` has the middle of its interval for a value. ``guesses`` are what the rule or
     the mixture itself says of the three fractions: they add up to 1 and have no error bar. ``nodes`` and ``weights``
     (E, k, m) are the quadrature (for ``exact`` the eigenvalues themselves); ``moments`` (E, 4) are those of a random
-    eigenvalue. ``blocks`` are the spectra of the layers' own blocks, where they were asked for.
+    eigenvalue. ``blocks`` are the spectra of the layers' own blocks, where they were asked for; ``limited`` says
+    where memory held fewer steps than there might have been.
     """
 
     title = "Hessian spectrum"
@@ -73,6 +76,7 @@ class HessianSpectrum(Result):
     samples: int
     steps: int
     blocks: dict[str, HessianSpectrum] = field(default_factory=dict)
+    limited: str = ""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -105,7 +109,7 @@ class HessianSpectrum(Result):
             rule = "the quadrature" if self.method == "lanczos" else "the mixture"
             guess = ", ".join(f"{name} {float(self.guesses[name].mean()):.3g}" for name in FRACTIONS)
             lines.append(f"{which}, {remedy}; {rule}'s guess without an error bar: {guess}")
-        return lines
+        return [*lines, self.limited] if self.limited else lines
 
     @property
     def yardstick(self) -> str:
@@ -119,11 +123,11 @@ def hessian_spectrum(
     *,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     method: str | SpectrumMethod = "auto",
     threshold: float = 1e-3,
     relative: bool = False,
     kind: str = "hessian",
-    parameters: Sequence[str] | None = None,
     blocks: bool = False,
     mode: str = "eval",
     tell: Callable[[str], None] = lambda text: None,
@@ -131,8 +135,10 @@ def hessian_spectrum(
     """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
 
     ``method`` is ``Exact()``, ``Lanczos(…)``, ``Moments(…)``, the name of one of them, or "auto": exact where the
-    network is small, else Lanczos. ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|.
-    ``blocks`` adds the spectrum of each layer's own block. ``tell`` hears of the memory that Lanczos will need, and
+    network is small, else Lanczos with as many probes as its size needs and as many steps as memory holds.
+    ``threshold`` is absolute, or with ``relative`` a share of the largest |λ|. ``layers`` are those in whose
+    parameters the loss is differentiated (default: all); ``blocks`` adds the spectrum of each layer's own block of
+    the Hessian, in which the others stay as they are. ``tell`` hears of the memory that Lanczos will need, and
     how far it is.
 
     >>> spectrum = hessian_spectrum(model, (x, y), criterion=torch.nn.CrossEntropyLoss())
@@ -150,15 +156,20 @@ def hessian_spectrum(
     )
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
-    names = chosen_parameters(subject, parameters)
+    names = chosen_parameters(subject, layers)
     settings = SpectrumSettings(threshold, relative, tell)
     found = _spectrum(subject, given, names, kind, chosen, settings)
     if not blocks:
         return found
-    layers = dict.fromkeys(name.rpartition(".")[0] for name in names)
-    own = {layer: [name for name in names if name.rpartition(".")[0] == layer] for layer in layers}
-    each = {layer: _spectrum(subject, given, own[layer], kind, chosen, settings) for layer in layers}
+    own = _owned(names) if layers is None else layer_parameters(subject, layers)
+    each = {layer: _spectrum(subject, given, inside, kind, chosen, settings) for layer, inside in own.items()}
     return replace(found, blocks=each)
+
+
+def _owned(parameters: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The parameters by the layer that holds them itself."""
+    owners = dict.fromkeys(name.rpartition(".")[0] for name in parameters)
+    return {owner: tuple(name for name in parameters if name.rpartition(".")[0] == owner) for owner in owners}
 
 
 def _spectrum(
@@ -172,15 +183,16 @@ def _spectrum(
     dimension = sum(subject.parameters[name][0].numel() for name in names)
     device = subject.parameters[names[0]].device
     if method is None:
-        method = Exact() if _exact_fits(dimension, subject.size, device) else Lanczos()
+        method = Exact() if _exact_fits(dimension, subject.size, device) else lanczos_for(dimension)
+    method, limited = within_memory(method, dimension, device)
     rules, samples = [], 0
     for members in _groups(method, subject.size, dimension, device, settings):
         part = subject.members(members)
         # An iterator: a list of bare tensors would count as one batch.
-        product = HessianProduct(part, iter(batches), kind=kind, parameters=names)
+        product = HessianProduct(part, iter(batches), kind=kind, layers=names)
         samples = product.samples
         rules.append(found_by(method, product, members, settings))
-    return _joined(method.name, rules, dimension, samples)
+    return replace(_joined(method.name, rules, dimension, samples), limited=limited)
 
 
 def _groups(
@@ -190,7 +202,9 @@ def _groups(
     if isinstance(method, Exact):
         at_once = 1
     else:
-        steps = min(method.max_steps if isinstance(method, Lanczos) else SHORT_STEPS, dimension)
+        steps = short_steps(method, dimension, device) if isinstance(method, Moments) else method.max_steps
+        assert steps is not None  # ``within_memory`` has seen to it
+        steps = min(steps, dimension)
         planned = la.plan(size, method.probes, dimension, steps, budget=method.memory, device=device)
         at_once = planned.members_at_once
         if isinstance(method, Lanczos):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import whole_numbers
+from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import LEVEL, Estimate
@@ -64,9 +65,9 @@ def hessian_trace(
     *,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     products: int = 20,
     kind: str = "hessian",
-    parameters: Sequence[str] | None = None,
     mode: str = "eval",
     seed: int = 0,
 ) -> HessianTrace:
@@ -80,8 +81,10 @@ def hessian_trace(
     """
     whole_numbers(products=products)
     product = HessianProduct(
-        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, parameters=parameters, mode=mode
+        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
     )
+    each = 2 * 8 * product.size * product.dimension
+    vectors_that_fit("products", min(products, product.dimension), products, each, product.device)
     found = la.xtrace(
         product,
         product.dimension,

@@ -71,6 +71,7 @@ class Singularities(Result):
 
     layers: tuple[LayerSingularities, ...]
     samples: int
+    left_out: str = ""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -100,7 +101,8 @@ class Singularities(Result):
         """Layers of which it is not known which layers read them."""
         alone = [layer.name for layer in self.layers if not layer.readers]
         count = f"of {len(alone)} layer{'s' * (len(alone) != 1)} no reader is known"
-        return (f"{count}, their responses are before any activation: {shown(alone)}",) if alone else ()
+        lines = (f"{count}, their responses are before any activation: {shown(alone)}",) if alone else ()
+        return (*lines, *super().remarks)
 
     @property
     def yardstick(self) -> str:

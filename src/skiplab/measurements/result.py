@@ -57,8 +57,8 @@ class Result(ABC):
     @property
     def remarks(self) -> Sequence[str]:
         """Further lines of the text: what sums the estimates up, or which blocks were found and what was left out."""
-        found = getattr(self, "found", "")
-        return (f"measured in {found}",) if found else ()
+        lines = {"measured in": getattr(self, "found", ""), "left out:": getattr(self, "left_out", "")}
+        return tuple(f"{words} {names}" for words, names in lines.items() if names)
 
     def frame(self) -> pd.DataFrame:
         """A table with one row per layer, of several networks per network and layer: each quantity, its low and high.

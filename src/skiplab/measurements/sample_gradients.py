@@ -24,7 +24,6 @@ from skiplab.subjects.batches import (
     Batch,
     batch_size,
     is_lone_sample,
-    samples_in,
     sliced,
     target_of,
 )
@@ -42,22 +41,21 @@ def sample_gradients(
     batch: Batch,
     quantity: Quantity,
     *,
-    wrt: str,
+    layer: str | None,
     samples_at_once: int | None = None,
     what: str = "output",
 ) -> Tensor:
-    """Differentiate a quantity of every sample in its input or in the activity of layer ``wrt``: (E, B, …).
+    """Differentiate a quantity of every sample in its input or in the activity of a layer: (E, B, …).
 
     Where the quantity, ``what`` in a refusal, is not finite, a member of an ensemble has NaN for its gradient, and a
     lone network is refused: rectifiers let no NaN pass on the way back, so that the gradient itself may look sound.
     """
-    size = samples_in(batch)
+    size = batch_size(batch)
     length = size if samples_at_once is None else samples_at_once
     whole_numbers(samples_at_once=length)
     known = dict(subject.module.named_modules())
-    require(isinstance(wrt, str), f"wrt is {wrt!r}, but must be 'input' or the name of a layer.")
-    if wrt != "input" and wrt not in known:
-        raise Refused(f"layer {wrt!r} does not exist in the network.{near(wrt, ('input', *known))}")
+    if layer is not None and layer not in known:
+        raise Refused(f"layer {layer!r} does not exist in the network.{near(layer, known)}")
     groups = [sliced(batch, size, slice(first, first + length)) for first in range(0, size, length)]
     found = []
     for own in _one_by_one(subject):
@@ -66,7 +64,7 @@ def sample_gradients(
             # Groups of one size mix alike, so one of each is tried; members may not, a gate may be shut in one.
             weights = [] if batch_size(group) in tried else [_weights(batch_size(group))]
             tried.add(batch_size(group))
-            values, each = _gradients(own, group, quantity, wrt, weights)
+            values, each = _gradients(own, group, quantity, layer, weights)
             if what == "loss":
                 _refuse_ignored(subject, values, group)
             subject.refuse_unless_finite(what, values)
@@ -139,27 +137,27 @@ def _losses(criterion: Criterion, whole: Any, labels: Any, size: int) -> Tensor:
 
 
 def _gradients(
-    subject: Subject, batch: Batch, quantity: Quantity, wrt: str, weights: list[Tensor]
+    subject: Subject, batch: Batch, quantity: Quantity, layer: str | None, weights: list[Tensor]
 ) -> tuple[Tensor, list[Tensor]]:
     """Values (E, B) and their gradients (E, B, …), once as they are and once for each of the weights."""
-    if wrt != "input":
-        values, found = subject.differentiated(batch, [wrt], quantity, [None, *weights])
-        size, shape = batch_size(batch), tuple(found[0][wrt].shape[1:])
+    if layer is not None:
+        values, found = subject.differentiated(batch, [layer], quantity, [None, *weights])
+        size, shape = batch_size(batch), tuple(found[0][layer].shape[1:])
         require(
             len(shape) > 0 and shape[0] == size,
-            f"layer {wrt!r} returns {shape} for {size} samples; choose one with a sample a row.",
+            f"layer {layer!r} returns {shape} for {size} samples; choose one with a sample a row.",
         )
-        return values, [each[wrt] for each in found]
+        return values, [each[layer] for each in found]
     x = _input_of(subject.module, batch).detach()
     # A copy for every member, since each has a gradient of its own.
-    leaves = {wrt: x.expand(subject.size, *x.shape).clone()}
+    leaves = {"input": x.expand(subject.size, *x.shape).clone()}
 
     def run(model: nn.Module, own: dict[str, Tensor]) -> Tensor:
-        return quantity(model, _with_input(batch, own[wrt]))
+        return quantity(model, _with_input(batch, own["input"]))
 
     with subject.borrowed():
         values, found = subject.map_gradients(run, leaves, [None, *weights])
-    return values, [each[wrt] for each in found]
+    return values, [each["input"] for each in found]
 
 
 def _weights(size: int) -> Tensor:
@@ -222,13 +220,13 @@ def _input_of(module: nn.Module, batch: Batch) -> Tensor:
     if isinstance(x, Tensor) and x.is_floating_point():
         return x
     kind = str(x.dtype) if isinstance(x, Tensor) else described(x)
-    remedy = "name in wrt the layer that turns it into numbers"
+    remedy = "name in layers the one that turns it into numbers"
     if isinstance(x, tuple | list):
         kind = f"a {type(x).__name__} of {len(x)} parts"
         if _takes_several(module):
             remedy = "pass the batch as a dict of all inputs by name"
     elif isinstance(x, Tensor):
-        remedy = "convert numbers with .float(); for words, name in wrt the layer that makes them numbers"
+        remedy = "convert numbers with .float(); for words, name in layers the one that makes them numbers"
     elif isinstance(x, np.ndarray):
         remedy = "turn it into a tensor with torch.from_numpy"
     raise Refused(f"the input is {kind}, which has no gradient; {remedy}.")

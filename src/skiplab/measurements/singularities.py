@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, at_least, near, require
+from skiplab.checks import Refused, at_least, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
 from skiplab.subjects import Subject
@@ -30,7 +30,9 @@ from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.subjects.weight_layers import (
     WeightLayer,
+    check_weight_layers,
     inputs_of,
+    left_out,
     unit_axis,
     units_first,
     units_of,
@@ -63,8 +65,9 @@ def singularities(
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     at_least("top", top, 1)
+    check_weight_layers(subject.module, layers)
     known = weight_layers(subject.module)
-    parts = _chosen(subject.module, known, layers)
+    parts = known if layers is None else {name: known[name] for name in dict.fromkeys(layers)}
     for name, tensor in subject.parameters.items():
         require(
             not tensor.is_complex(),
@@ -115,7 +118,7 @@ def singularities(
                 top=top,
             )
         )
-    return Singularities(tuple(found), samples)
+    return Singularities(tuple(found), samples, left_out(subject.module) if layers is None else "")
 
 
 class _Tally:
@@ -168,23 +171,6 @@ class _Tally:
         if not bool(covariance.isfinite().all()):
             raise Refused("a layer's responses are not finite; look for the layer where they overflow.")
         return torch.linalg.eigvalsh(covariance).flip(1).clamp_min(0)
-
-
-def _chosen(
-    module: nn.Module, known: dict[str, WeightLayer], layers: Sequence[str] | None
-) -> dict[str, WeightLayer]:
-    every = dict(module.named_modules())
-    if layers is None:
-        require(len(known) > 0, "the network has no Linear or convolution, so there are no units to look at.")
-        return known
-    for name in layers:
-        if name not in every:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
-        if name not in known:
-            inside = [other for other in known if other.startswith(f"{name}.")]
-            remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"
-            raise Refused(f"layer {name!r} is a {type(every[name]).__name__} without units; {remedy}.")
-    return {name: known[name] for name in dict.fromkeys(layers)}
 
 
 def _called(wired: Wiring, asked: list[str] | None) -> list[str]:

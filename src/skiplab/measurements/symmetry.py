@@ -13,7 +13,8 @@ are changed in all of them, since the symmetry is one of the network's parameter
 
 Three numbers say how much is left: the accuracy after the change divided by that before (the paper's score, figures
 2c and 12b), the share of samples with the same answer as before, and, finest, the relative size of the change in
-the outputs, ‖y′ − y‖ / ‖y‖ over all samples. A symmetric network has 1, 1 and, up to rounding, 0.
+the outputs, ‖y′ − y‖ / ‖y‖ over all samples. A symmetric network has 1, 1 and, up to rounding, 0. The score is the
+first of them that says something: a network with no answer right, or of one output, has one too.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction, trains
-from skiplab.subjects.weight_layers import check_weight_layers, units_of, weight_layers
+from skiplab.subjects.weight_layers import check_weight_layers, left_out, units_of, weight_layers
 from skiplab.subjects.wiring import wiring
 
 
@@ -70,14 +71,16 @@ class Symmetry(Result):
     samples: int
     exhaustive: bool = False
     kind: str = "changes"
+    left_out: str = ""
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
-        """Means over draws, (E, 1): the change of the outputs, and the score where there is one."""
+        """Means over draws, (E, 1): the change of outputs, and of answers and accuracy as far as there are any."""
         every = {"relative change of the outputs": self.change}
-        words = {"accuracy": "accuracy after over before", "agreement": "same answers"}[self.scored_by]
-        if not bool(self._scores.isnan().all()):
-            every[words] = self._scores
+        if self.scored_by != "outputs":
+            every["same answers"] = self.agreement
+        if self.scored_by == "accuracy":
+            every["accuracy after over before"] = self.ratio
         return {
             words: Estimate.exact(values.mean(1, keepdim=True))
             if self.exhaustive
@@ -97,18 +100,28 @@ class Symmetry(Result):
 
     @property
     def scored_by(self) -> str:
-        """What ``score`` compares: "accuracy", or "agreement" where there are no labels."""
-        return "agreement" if bool(self.accuracy_before.isnan().all()) else "accuracy"
+        """What ``score`` compares: "accuracy", else "agreement", else "outputs", the first that says something.
+
+        Accuracy says nothing where there are no labels or a network has no answer right, answers say nothing where
+        there is one output.
+        """
+        alive = ~self.change.isnan().all(1)
+        if bool((self.accuracy_before[alive] > 0).all()):
+            return "accuracy"
+        return "outputs" if bool(self.agreement[alive].isnan().any()) else "agreement"
 
     @property
     def ratio(self) -> Tensor:
-        """Accuracy after the change divided by that before, (E, draws); NaN where that was 0."""
+        """Accuracy after the change divided by that before, (E, draws); 0/0 is NaN, and then no score."""
         before = self.accuracy_before[:, None]
         return torch.where(before > 0, self.accuracy / before, torch.nan)
 
     @property
     def score(self) -> Tensor:
-        """Mean over draws, (E,), of the ratio of accuracies or else of the agreement; 1 if the symmetry holds."""
+        """How much is left, mean over draws, (E,); 1 if the symmetry holds, never NaN but for a diverged member.
+
+        It is the ratio of accuracies, else the agreement, else 1 − ‖y′ − y‖ / ‖y‖, at least 0: see ``scored_by``.
+        """
         return self._scores.mean(1)
 
     @property
@@ -128,6 +141,8 @@ class Symmetry(Result):
 
     @property
     def _scores(self) -> Tensor:
+        if self.scored_by == "outputs":
+            return (1 - self.change).clamp_min(0)
         return self.ratio if self.scored_by == "accuracy" else self.agreement
 
     def _stderr(self, values: Tensor) -> Tensor:
@@ -246,18 +261,25 @@ def _compared(
         before.add(old, old, batch)
         for draw, tally in enumerate(after):
             tally.add(answers(change(draw), batch), old, batch)
+
+    def told(name: str, lost: float) -> Tensor:
+        """A quantity draw by draw; a network that was sound and answers NaN after a change has lost all it had."""
+        values = torch.stack([getattr(tally, name) for tally in after], 1)
+        return torch.where(values.isnan() & ~getattr(before, name)[:, None].isnan(), lost, values)
+
     return Symmetry(
         layers=layers,
         changed=changed,
         accuracy_before=before.accuracy,
-        accuracy=torch.stack([tally.accuracy for tally in after], 1),
+        accuracy=told("accuracy", 0.0),
         loss_before=before.loss,
         loss=torch.stack([tally.loss for tally in after], 1),
-        agreement=torch.stack([tally.agreement for tally in after], 1),
-        change=torch.stack([tally.change for tally in after], 1),
+        agreement=told("agreement", 0.0),
+        change=told("change", torch.inf),
         samples=before.samples,
         exhaustive=exhaustive,
         kind=kind,
+        left_out=left_out(subject.module),
     )
 
 

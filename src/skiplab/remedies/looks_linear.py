@@ -13,24 +13,32 @@ from skiplab.architectures.activations import CReLU
 from skiplab.architectures.initialisers import WEIGHTED
 from skiplab.architectures.orthogonal import DeltaOrthogonal, mirror, mirrored, require_shape
 from skiplab.checks import Refused, one_of, require
+from skiplab.randomness import torch_generator
 from skiplab.remedies.doubled_units import BatchNorm, Doubling, doubling
 from skiplab.remedies.tracing import (
     copied,
     free_name,
     is_relu,
+    may_rectify,
     name_of,
     rectifies_inside,
     refuse_rereading,
     traced,
     with_live_dropout,
 )
+from skiplab.subjects.rectifiers import is_rectifier
 from skiplab.torch_private import own_modules, own_parameters
 
 KINDS = ("crelu", "prelu")
 
 
 def looks_linear(
-    model: nn.Module, *, generator: torch.Generator, kind: str = "crelu", orthogonal: bool = True
+    model: nn.Module,
+    *,
+    seed: int = 0,
+    generator: torch.Generator | None = None,
+    kind: str = "auto",
+    orthogonal: bool = True,
 ) -> nn.Module:
     """Return a copy of a ReLU network that computes a linear function until training moves its weights.
 
@@ -39,12 +47,14 @@ def looks_linear(
     - ``crelu``: each ReLU becomes CReLU, x ↦ (ρ(x), ρ(−x)), and what reads it gets weights (W, −W), so that it
       computes W ρ(x) − W ρ(−x) = W x. The layers that read rectified units have twice the weights.
     - ``prelu``: each ReLU becomes PReLU with one slope a = 1 for negative inputs (one a ReLU, not one a channel:
-      ours). This works in any graph, such as a ReLU after a residual sum.
+      ours). This works in any graph, such as a ReLU after a residual sum;
+    - ``auto``: CReLU where it can be, else PReLU. Which it was shows in the printed copy.
 
     With ``orthogonal`` every Linear layer is drawn orthonormal, every kernel zero but for an orthonormal centre tap,
-    and biases are 0 (DeltaOrthogonal); other layers, such as transposed convolutions, keep their weights. Without it
-    W and the biases are the model's own; note that He's weights, right for ReLUs, double the variance in each layer
-    of a linear network. CReLU and PReLU modules that are there already start the same way.
+    and biases are 0 (DeltaOrthogonal), by the ``seed`` or from a ``generator`` of your own; other layers, such as
+    transposed convolutions, keep their weights. Without it W and the biases are the model's own; note that He's
+    weights, right for ReLUs, double the variance in each layer of a linear network. CReLU and PReLU modules that are
+    there already start the same way.
 
     The copy has the model's mode, dtype and device, and its class too if its ReLUs are modules. Functional ReLUs
     make it a ``torch.fx.GraphModule`` with the same layer names, which has a class of its own, so that several of
@@ -54,18 +64,38 @@ def looks_linear(
     statistics are held fixed, in evaluation mode; in training mode it divides by the batch's deviation, which is not
     linear. Only ReLUs are changed. Max pooling and gates, say, stay, and the network is then linear but for them;
     ``skiplab.remedies.linearity.is_linear`` tells. ``x.view(-1, n)`` behind a ReLU is taken to flatten each sample.
+
+    >>> from skiplab.remedies.linearity import is_linear
+    >>> example = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+    >>> network = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+    >>> is_linear(looks_linear(network, seed=1), example, torch.Generator().manual_seed(0))
+    True
     """
-    one_of("kind", kind, KINDS)
+    one_of("kind", kind, ("auto", *KINDS))
     require(
         isinstance(model, nn.Module),
         f"model is of type {type(model).__name__}, but must be a torch.nn.Module.",
     )
     require(
-        isinstance(generator, torch.Generator) or not orthogonal,
+        generator is None or isinstance(generator, torch.Generator),
         f"generator is {generator!r}, but must be a torch.Generator, such as "
         "skiplab.randomness.torch_generator(seed) returns.",
     )
+    stream = torch_generator(seed, "looks linear") if generator is None else generator
     _require_values(model)
+    require(may_rectify(model) or _rectifies(model), _nothing_to_do(model))
+    if kind != "auto":
+        return _looking_linear(model, stream if orthogonal else None, kind)
+    begun = stream.get_state()
+    try:
+        return _looking_linear(model, stream if orthogonal else None, "crelu")
+    except Refused:
+        stream.set_state(begun)  # weights are those of kind="prelu" itself
+        return _looking_linear(model, stream if orthogonal else None, "prelu")
+
+
+def _looking_linear(model: nn.Module, generator: torch.Generator | None, kind: str) -> nn.Module:
+    """A copy of one kind, its weights drawn where there is a generator."""
     graph = traced(model, "looks_linear")
     changed = copied(model, "looks_linear")
     parts = dict(changed.named_modules(remove_duplicate=False))
@@ -75,9 +105,9 @@ def looks_linear(
     relus = [node for node in graph.nodes if is_relu(node, parts)]
     require(
         bool(relus or plan.readers or any(isinstance(part, nn.PReLU) for part in changed.modules())),
-        f"{type(model).__name__} has no ReLU, so there is nothing that could be made to look linear.",
+        _nothing_to_do(model),
     )
-    swaps = _drawn(changed, plan, generator if orthogonal else None)
+    swaps = _drawn(changed, plan, generator)
     for name, to_widen in plan.norms.items():
         if to_widen:
             swaps[parts[name]] = _doubled_norm(parts[name])
@@ -88,6 +118,24 @@ def looks_linear(
         swaps |= {parts[str(node.target)]: rectifier for node, rectifier in rectifiers.items()}
         return _swapped(changed, swaps)
     return _rewritten(model, _swapped(changed, swaps), graph, rectifiers, plan)
+
+
+def _rectifies(model: nn.Module) -> bool:
+    """Whether a trace shows a ReLU; what cannot be traced and names none anywhere is taken to have none."""
+    try:
+        graph = traced(model, "looks_linear")
+    except Refused:
+        return False
+    parts = dict(model.named_modules(remove_duplicate=False))
+    return any(is_relu(node, parts) for node in graph.nodes)
+
+
+def _nothing_to_do(model: nn.Module) -> str:
+    others = dict.fromkeys(type(part).__name__ for part in model.modules() if is_rectifier(part))
+    instead = f" (but {', '.join(others)})" if others else ""
+    return (
+        f"{type(model).__name__} has no ReLU{instead}, so there is nothing that could be made to look linear."
+    )
 
 
 def _require_values(model: nn.Module) -> None:

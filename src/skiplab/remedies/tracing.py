@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -92,6 +93,32 @@ def rectifies_inside(part: nn.Module) -> bool:
         type(inner) is nn.ReLU or getattr(inner, "activation", None) in RELU.functions
         for inner in part.modules()
     )
+
+
+def may_rectify(model: nn.Module) -> bool:
+    """Tell whether a ReLU may be in a module: a part that is one, that has one inside, or whose code names one."""
+    seen: set[Any] = set()
+    for part in model.modules():
+        if isinstance(part, nn.ReLU | nn.PReLU | CReLU) or rectifies_inside(part):
+            return True
+        own = [value for kind in type(part).__mro__ for value in vars(kind).values()]
+        if any(_names_relu(value, seen) for value in (*own, *vars(part).values())):
+            return True
+    return False
+
+
+def _names_relu(value: Any, seen: set[Any]) -> bool:
+    """Tell whether a function is a ReLU or names one, itself or in a function of the user's that it calls."""
+    if getattr(value, "__name__", "") in RELU.methods:
+        return True
+    function = getattr(value, "__func__", value)  # of a class method or a bound one
+    if not isinstance(function, FunctionType) or function in seen or function.__module__.startswith("torch."):
+        return False
+    seen.add(function)
+    code, known = function.__code__, function.__globals__
+    inner = [each.co_names for each in code.co_consts if hasattr(each, "co_names")]
+    names = set(code.co_names).union(*inner)
+    return bool(names & set(RELU.methods)) or any(_names_relu(known.get(name), seen) for name in names)
 
 
 def refuse_rereading(graph: fx.Graph, parts: Mapping[str, nn.Module], remedy: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from skiplab.checks import Refused, require
 from skiplab.torch_private import tree_leaves, tree_map_only
 
 Batch = Any
+DECODER_KEYS = ("decoder_input_ids", "decoder_inputs_embeds")  # transformers' names
 LABEL_KEYS = ("labels", "label", "target", "targets", "y")
 NO_SAMPLE = "the batches hold no sample; pass a batch with at least one."
 
@@ -56,13 +58,6 @@ def is_lone_sample(batch: Batch) -> bool:
     return isinstance(first, Tensor) and first.ndim < 2
 
 
-def samples_in(batch: Batch) -> int:
-    """Number of samples in the one batch that a measurement takes, which must be at least 1."""
-    size = batch_size(batch)
-    require(size > 0, NO_SAMPLE)
-    return size
-
-
 def sliced(batch: Batch, size: int, part: slice) -> Batch:
     """Some samples of a batch; what is not a tensor with a row a sample stays whole."""
     if isinstance(batch, Tensor):
@@ -88,6 +83,18 @@ def _no_batch(given: Any) -> str:
     return (
         f"a batch of type {type(given).__name__} holds no tensor of samples; pass (input, target) or a dict."
     )
+
+
+def named_inputs(batch: Mapping[str, Any], takes: Sequence[inspect.Parameter]) -> dict[str, Any]:
+    """The inputs of a batch with names, for a network whose forward takes these parameters.
+
+    Labels are no inputs, but for two kinds of networks: one whose forward cannot be called without them, and one that
+    makes the input of its decoder from them, as T5 does where the batch has no ``decoder_input_ids``.
+    """
+    known = {each.name for each in takes}
+    decodes = DECODER_KEYS[0] in known and not set(DECODER_KEYS) & set(batch)
+    needed = {each.name for each in takes if each.default is each.empty or decodes}
+    return {name: value for name, value in batch.items() if name not in LABEL_KEYS or name in needed}
 
 
 def target_of(batch: Batch) -> Tensor:

@@ -20,9 +20,9 @@ from torch.nn.parameter import is_lazy
 
 from skiplab.checks import Refused, listed, near, one_of, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
-from skiplab.subjects.batches import LABEL_KEYS, Batch, outside_inference_mode, target_of
+from skiplab.subjects.batches import Batch, named_inputs, outside_inference_mode, target_of
 from skiplab.subjects.blocks import Blocks, find_blocks, layer_names
-from skiplab.subjects.failures import PLAIN, refuse_criterion, refuse_forward
+from skiplab.subjects.failures import PLAIN, inputs_of, refuse_criterion, refuse_forward
 from skiplab.subjects.hooks import After, Before, first_argument, visited, with_first_tensor
 from skiplab.torch_private import saved_tensors_are_hooked, tree_map_only
 
@@ -368,7 +368,7 @@ def trains(mode: str) -> bool:
 def call_on_input(model: nn.Module, batch: Batch) -> Any:
     """What the model computes from the input part of a batch, of which it gets a copy that it may change in place."""
     if isinstance(batch, Mapping):
-        inputs = _copies({name: value for name, value in batch.items() if name not in LABEL_KEYS})
+        inputs = _copies(named_inputs(batch, inputs_of(model)))
     else:
         inputs = _copies(batch[0] if isinstance(batch, tuple | list) else batch)
     try:

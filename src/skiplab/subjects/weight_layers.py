@@ -1,7 +1,12 @@
 """Weight layers: those that multiply what they take by a matrix of weights, and have units.
 
 Linear layers and convolutions, and what other libraries call by other names but computes the same: transformers'
-``Conv1D``, in GPT-2, is a linear layer whose weights are stored the other way round, (inputs, units).
+``Conv1D``, in GPT-2, is a linear layer whose weights are stored the other way round, (inputs, units), as those of a
+transposed convolution are.
+
+Recurrent layers and attention hold several matrices and call none of them as a module: their units cannot be
+followed. Measurements that need units say that they are left out (``left_out``); noise can be added to their matrices
+all the same (``weight_matrices``).
 """
 
 from __future__ import annotations
@@ -14,6 +19,8 @@ from torch import Tensor, nn
 from skiplab.architectures.initialisers import WEIGHTED
 from skiplab.checks import Refused, near, require
 
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_SEVERAL = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention, nn.Bilinear)
 # A transposed linear layer has the same attribute ``weight`` and is not listed: its class is another library's.
 WeightLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
@@ -28,12 +35,49 @@ def weight_layers(module: nn.Module) -> dict[str, WeightLayer]:
 
 
 def is_weight_layer(part: nn.Module) -> bool:
-    """Whether a module is a linear layer or a convolution, its own or another library's."""
+    """Whether a module is a linear layer or a convolution, torch's own or another library's."""
     return isinstance(part, WEIGHTED) or is_transposed(part)
 
 
+def left_out(module: nn.Module) -> str:
+    """Which parts hold weight matrices and are no weight layers, in words; empty where there are none.
+
+    >>> left_out(nn.Sequential(nn.LSTM(3, 4), nn.Linear(4, 2)))
+    '0 (LSTM), whose units cannot be followed'
+    """
+    parts = [
+        f"{name or 'the network'} ({type(part).__name__})"
+        for name, part in module.named_modules()
+        if isinstance(part, _SEVERAL) or (isinstance(part, _TRANSPOSED) and part.groups > 1)
+    ]
+    shown = parts if len(parts) <= 3 else [*parts[:2], f"{len(parts) - 2} others"]
+    return f"{', '.join(shown)}, whose units cannot be followed" if parts else ""
+
+
+def weight_matrices(module: nn.Module) -> dict[str, tuple[str, str]]:
+    """The matrices that a network multiplies by: for each its layer and the name it has there.
+
+    A weight layer goes by its own name; of a recurrent layer or an attention each matrix by the name of a parameter.
+
+    >>> list(weight_matrices(nn.Sequential(nn.GRU(3, 4), nn.Linear(4, 2))))
+    ['1', '0.weight_ih_l0', '0.weight_hh_l0']
+    """
+    found = {name: (name, "weight") for name in weight_layers(module)}
+    for name, part in module.named_modules():
+        if isinstance(part, _SEVERAL) or (isinstance(part, _TRANSPOSED) and part.groups > 1):
+            own = (
+                key
+                for key, tensor in part.named_parameters(recurse=False)
+                if "weight" in key and tensor.ndim > 1
+            )
+            found |= {f"{name}.{key}" if name else key: (name, key) for key in own}
+    return found
+
+
 def is_transposed(part: nn.Module) -> bool:
-    """Whether a module is a linear layer with weights (inputs, units), as transformers' Conv1D is: x W + b."""
+    """Whether a module stores its weights as (inputs, units): a transposed convolution, or a Conv1D, x W + b."""
+    if isinstance(part, _TRANSPOSED):
+        return part.groups == 1  # of groups the two axes do not change places
     # By its attributes, not by its class, which is known only where transformers is installed. The weight is read
     # last: a parametrisation would compute it anew.
     units = getattr(part, "nf", None)
@@ -46,7 +90,11 @@ def is_transposed(part: nn.Module) -> bool:
 def check_weight_layers(module: nn.Module, layers: Sequence[str] | None) -> None:
     """Refuse names of layers that do not exist or have no weights."""
     known, every = weight_layers(module), dict(module.named_modules())
-    require(len(known) > 0, "the network has no Linear or convolution, so there are no weights to change.")
+    missing = left_out(module) and f" (but {left_out(module)})"
+    require(
+        len(known) > 0,
+        f"the network has no Linear or convolution{missing}, so there are no units to look at.",
+    )
     for name in layers or ():
         if name not in every:
             raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
@@ -75,7 +123,8 @@ def unit_axis(layer: WeightLayer) -> int:
 
 def units_first(layer: WeightLayer, weight: Tensor) -> Tensor:
     """A layer's weights (…, units, inputs, …) from how they are stored, or back, with or without an axis of seeds."""
-    return weight.mT if is_transposed(layer) else weight
+    window = len(getattr(layer, "kernel_size", ()))
+    return weight.transpose(-window - 2, -window - 1) if is_transposed(layer) else weight
 
 
 def _size(layer: Any, names: Sequence[str]) -> int:

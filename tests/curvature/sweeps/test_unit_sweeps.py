@@ -175,5 +175,5 @@ def test_an_ensemble_has_its_members_matrices() -> None:
     found = HessianProduct(ensemble, (X, Y), criterion=CE).matrix()
     order = HessianProduct(ensemble, (X, Y), criterion=CE).names
     for matrix, model in zip(found, models, strict=True):
-        alone = HessianProduct(model, (X, Y), criterion=CE, parameters=order).matrix()[0]
+        alone = HessianProduct(model, (X, Y), criterion=CE, layers=order).matrix()[0]
         torch.testing.assert_close(matrix, alone, rtol=0, atol=1e-13)

@@ -325,7 +325,7 @@ def test_a_trial_is_the_mean_over_its_nets() -> None:
             at = block(at)
         (gradient,) = torch.autograd.grad(at.sum(), hidden)
         expected.append(float(gradient.double().square().mean()))
-        via = gradient_shattering(module, x, wrt="first")
+        via = gradient_shattering(module, x, layers=["first"])
         assert float(via.mean_square) == pytest.approx(expected[-1], rel=1e-5)
     assert sample(results, real, models.RESIDUAL, 3, "variance") == pytest.approx(
         [np.mean(expected)], rel=1e-5

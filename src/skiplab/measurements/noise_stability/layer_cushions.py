@@ -34,6 +34,8 @@ from skiplab.subjects.weight_layers import (
     WeightLayer,
     check_weight_layers,
     inputs_of,
+    is_transposed,
+    left_out,
     units_first,
     weight_layers,
 )
@@ -56,6 +58,7 @@ class LayerCushions(Result):
     norms: Tensor
     bare_norms: Tensor | None
     random: tuple[float, ...]  # what random weights would have in each layer
+    left_out: str = ""
 
     @property
     def cushions(self) -> Tensor:
@@ -128,11 +131,9 @@ def layer_cushions(
             count = sum(key.partition("#")[0] == name for key in seen)
             weight, x = layer.weight, first_argument(args, kwargs)
             bare = weight - removed[name].to(weight) if name in removed else weight
-            if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
-                image = convolution(layer, x, weight)
-            else:
-                image = F.linear(x, units_first(layer, weight))
-            own = Norms(_norms(image), _norms(x), _norms(weight[None]), _norms(bare[None]))
+            own = Norms(
+                _norms(_product(layer, x, weight)), _norms(x), _norms(weight[None]), _norms(bare[None])
+            )
             seen[name if count == 0 else f"{name}#{count + 1}"] = own
 
         return hook
@@ -169,13 +170,28 @@ def layer_cushions(
     gains = [torch.cat([part[name].image / part[name].x for part in parts], 1) for name in names]
     norms = torch.cat([parts[0][name].weight for name in names], 1)
     bare = torch.cat([parts[0][name].bare for name in names], 1)
+    without = left_out(subject.module) if layers is None else ""
     random = tuple(_random(known[name.partition("#")[0]]) for name in names)
-    return LayerCushions(names, torch.stack(gains, 2), norms, None if identities is None else bare, random)
+    return LayerCushions(
+        names, torch.stack(gains, 2), norms, None if identities is None else bare, random, without
+    )
+
+
+def _product(layer: Any, x: Tensor, weight: Tensor) -> Tensor:
+    """A x: what the layer makes of its input without the bias."""
+    if isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+        return convolution(layer, x, weight)
+    if isinstance(layer, nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d):
+        function: Any = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[len(layer.stride) - 1]
+        settings = (layer.stride, layer.padding, layer.output_padding, layer.groups, layer.dilation)
+        return function(x, weight, None, *settings)
+    return F.linear(x, units_first(layer, weight))
 
 
 def _random(layer: WeightLayer) -> float:
     """The cushion of random weights, at positions that padding does not reach."""
-    strides = math.prod(getattr(layer, "stride", ()))
+    # A transposed convolution has more outputs by the factor by which fewer inputs make each of them.
+    strides = 1 if is_transposed(layer) else math.prod(getattr(layer, "stride", ()))
     return (inputs_of(layer) * strides) ** -0.5
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, require, whole_numbers
+from skiplab.checks import Refused, listed, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.batch_statistics import in_mode
@@ -23,7 +23,7 @@ from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.subject import Criterion, LossFunction
-from skiplab.subjects.weight_layers import check_weight_layers, weight_layers
+from skiplab.subjects.weight_layers import check_weight_layers, weight_layers, weight_matrices
 from skiplab.subjects.wiring import stored_names
 
 
@@ -83,8 +83,10 @@ def weight_noise(
     loss_fn: LossFunction | None = None,
     mode: str = "eval",
 ) -> WeightNoise:
-    """Add noise to the weights of one linear or convolutional layer after the other, and compare what networks
-    answer.
+    """Add noise to one weight matrix after the other, and compare what networks answer.
+
+    These are the weights of linear and convolutional layers, by the layers' names, and each matrix of recurrent
+    layers and attention, by its own ("rnn.weight_hh_l0"); such a layer in ``layers`` stands for all its matrices.
 
     The standard normal numbers of a draw follow from ``seed``, the layer's place and the draw alone: networks of the
     same shape get the same ones, scaled. An ensemble's members share them, or have their own if there is a seed for
@@ -97,11 +99,8 @@ def weight_noise(
     require(0 < size < torch.inf, f"size is {size}, but must be a positive number such as 0.1.")
     whole_numbers(draws=draws)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
-    check_weight_layers(subject.module, layers)
-    names, removed = (
-        _own_weights(subject.module, layers),
-        identities_by_layer(identities, weight_layers(subject.module)),
-    )
+    names = _own_weights(subject.module, layers)
+    removed = identities_by_layer(identities, weight_layers(subject.module))
     seeds = member_seeds(seed, subject.size)
     state = subject.parameters | subject.fixed
     before, after = Tally(), {(name, draw): Tally() for name in names for draw in range(draws)}
@@ -136,16 +135,22 @@ def weight_noise(
 
 
 def _own_weights(module: nn.Module, layers: Sequence[str] | None) -> dict[str, str]:
-    """The names of the chosen layers' weights in the state, of weights that layers share once."""
-    stored = stored_names(module)
+    """The names in the state of the chosen matrices, of those that layers share once."""
+    stored, known = stored_names(module), weight_matrices(module)
+    listed("layers", layers)
+    require(len(known) > 0, "the network has no weight matrix, so there are no weights to change.")
+    asked = known if layers is None else dict.fromkeys(layers)
+    several = {name: [each for each, (owner, _) in known.items() if owner == name] for name in asked}
+    matrices = [each for name in asked for each in ([name] if name in known else several[name] or [name])]
+    check_weight_layers(module, [name for name in matrices if name not in known])
     found: dict[str, str] = {}
-    for layer in weight_layers(module) if layers is None else dict.fromkeys(layers):
-        if (layer, "weight") not in stored:
+    for name in matrices:
+        if known[name] not in stored:
             raise Refused(
-                f"layer {layer!r} computes its weights from other parameters; leave it out of layers."
+                f"layer {name!r} computes its weights from other parameters; leave it out of layers."
             )
-        if stored[layer, "weight"] not in found.values():
-            found[layer] = stored[layer, "weight"]
+        if stored[known[name]] not in found.values():
+            found[name] = stored[known[name]]
     return found
 
 

@@ -93,8 +93,8 @@ def rescaled_rows(settings: Rescaled, trained: Trained) -> list[dict[str, Any]]:
     numbers = {
         "before": found.accuracy_before,
         "chance": torch.full_like(found.accuracy_before, 1 / trained.samples.classes),
-        "rescaling": found.score,
-        "rescaling_error": found.stderr,
+        "rescaling": found.ratio.mean(1),
+        "rescaling_error": found.ratio.std(1) / found.ratio.shape[1] ** 0.5,
         "rescaling_change": found.change.amax(1),
         "rescaling_mean_change": found.mean_change,
     }

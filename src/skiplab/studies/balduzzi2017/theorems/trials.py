@@ -107,7 +107,7 @@ def real(settings: RealNets, bench: Bench) -> pd.DataFrame:
             stream = torch_generator(*parts, "inputs")
             x = torch.randn(settings.batch, settings.width, generator=stream) * 0.5**0.5
             shattering = gradient_shattering(
-                module.to(bench.device), x.to(bench.device), mode="batch", wrt="first"
+                module.to(bench.device), x.to(bench.device), mode="batch", layers=["first"]
             )
             found.append((float(shattering.mean_square), float(shattering.mean_product)))
         variance, covariance = (sum(each) / len(found) for each in zip(*found, strict=True))

@@ -43,7 +43,7 @@ def product_of(point: SingularPoint, kind: str = "hessian") -> HessianProduct:
     from skiplab.curvature.products import HessianProduct
 
     batch, twice = (point.inputs, point.targets), nn.MSELoss(reduction="sum")
-    return HessianProduct(point.net, batch, criterion=twice, kind=kind, parameters=point.names)
+    return HessianProduct(point.net, batch, criterion=twice, kind=kind, layers=point.names)
 
 
 def matrix(point: SingularPoint, kind: str) -> Tensor:

@@ -1,0 +1,8 @@
+"""Tests of documents read their shapes by ``tests/oracles``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
