@@ -575,7 +575,7 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str]] = {
     "in place": (
         Overwriting,
         {"criterion": CE},
-        "an in-place operation overwrites what second derivatives need",
+        "an in-place operation overwrites what derivatives need",
     ),
     "half": (
         lambda: fully_connected().half(),

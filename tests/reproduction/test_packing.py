@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import shutil
 import tarfile
 import tracemalloc
 from collections import namedtuple
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import pytest
 from counted_studies import COUNT, counts
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.files import read_json, write_json
+from skiplab.files import DamageFound, read_json, write_json
 from skiplab.reproduction import packing, pieces
 from skiplab.reproduction.packing import PackDamaged, pack, unpack
 from skiplab.reproduction.runner import Options, drawn, run_study
@@ -245,6 +247,27 @@ def test_an_earlier_pack_stays_until_the_new_one_is_whole(
         assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
+class Killed(BaseException):
+    """Nothing that runs after it is run, as after a real kill."""
+
+
+def kill_while_packing(full: Store, file: Path, at: int, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Pack until so many pieces have been renamed; False where there were not that many."""
+    calls: list[object] = []
+
+    def killed(source: Path, target: Path) -> None:
+        calls.append(source)
+        if len(calls) > at:
+            raise Killed
+        os.replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pieces, "move", killed)
+        with suppress(Killed):
+            pack(full, file)
+    return len(calls) > at
+
+
 @pytest.mark.parametrize("extra", [0, 40_000])
 def test_killed_between_two_renames_the_earlier_pack_is_there_again(
     full: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: int
@@ -254,28 +277,60 @@ def test_killed_between_two_renames_the_earlier_pack_is_there_again(
     pack(full, folder / "pack")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (full.trial_folder(full.runs()[0].trials[0]["key"]) / "more.json").write_bytes(bytes(extra))
-
-    class Killed(BaseException):
-        """Nothing that runs after it is run, as after a real kill."""
-
     for at in range(len(before) + 4):
-        calls: list[object] = []
-
-        def killed(source: Path, target: Path, calls: list[object] = calls, at: int = at) -> None:
-            calls.append(source)
-            if len(calls) > at:
-                raise Killed
-            os.replace(source, target)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(pieces, "move", killed)
-            with suppress(Killed):
-                pack(full, folder / "pack")
-        if len(calls) <= at:
+        if not kill_while_packing(full, folder / "pack", at, monkeypatch):
             break  # all renames were done
         store = Store(tmp_path / f"store-{at}")
         assert unpack(store, folder / "pack")[0] == 7
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("how", [shutil.copy, shutil.copy2, os.replace])
+def test_pieces_that_somebody_copied_there_after_a_kill_are_what_is_unpacked(
+    full: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Callable[[Path, Path], object]
+) -> None:
+    """However they came there, and at whichever rename the kill came; nothing of the earlier pack is lost."""
+    small, folder = Store(tmp_path / "small"), tmp_path / "carried"
+    one = full.trial_folder(full.runs()[0].trials[0]["key"])
+    shutil.copytree(one, small.root / one.relative_to(full.root))
+    for at in itertools.count(1):
+        shutil.rmtree(folder, ignore_errors=True)
+        old = [path.read_bytes() for path in pack(full, folder / "pack")]
+        (newer,) = pack(small, tmp_path / "newer" / "pack")
+        if not kill_while_packing(full, folder / "pack", at, monkeypatch):
+            break
+        moved = list((folder / ".skiplab-replaced-pack").glob("pack.*"))
+        for path in folder.glob("pack.*"):
+            if path.name != newer.name:
+                path.unlink()
+        how(newer, folder / newer.name)
+        with pytest.warns(
+            DamageFound, match=r"pack\.000 was put there after a `store pack` had been cut short"
+        ):
+            assert unpack(Store(tmp_path / f"store-{at}"), folder / "pack")[0] == 1
+        kept = [path.read_bytes() for path in folder.rglob("pack.*") if path.is_file()]
+        assert all(piece in kept for piece in old[: len(moved)])
+        assert not (folder / ".skiplab-replaced-pack").exists()
+    assert at == 2 * len(old)
+
+
+def test_killed_after_the_last_rename_the_new_pack_counts(
+    full: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "carried"
+    pack(full, folder / "pack")
+    (full.trial_folder(full.runs()[0].trials[0]["key"]) / "more.json").write_bytes(bytes(100))
+
+    def killed(path: Path) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pieces, "remove", killed)
+        with pytest.raises(Killed):
+            pack(full, folder / "pack")
+    new = {path.name: path.read_bytes() for path in folder.glob("pack.*")}
+    assert unpack(Store(tmp_path / "other"), folder / "pack")[0] == 7
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == new
 
 
 def test_a_piece_that_is_not_a_plain_file_is_not_replaced(full: Store, tmp_path: Path) -> None:

@@ -20,6 +20,12 @@ from skiplab.subjects.subject import call_on_input
 from skiplab.subjects.weight_layers import units_first, units_of, weight_layers
 from skiplab.subjects.wiring import Wiring, stored_names
 
+# Weight norm, spectral norm, pruning: what such a layer multiplies by is made anew in every pass.
+_COMPUTED = (
+    "the weights of {} are computed from other parameters, so they cannot be changed by themselves; name other "
+    "layers, or measure a copy whose weights are parameters (torch.nn.utils.parametrize.remove_parametrizations)."
+)
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -42,16 +48,22 @@ def chained_pairs(module: nn.Module, wired: Wiring, layers: Sequence[str] | None
         path = [first]
         while path[-1] in following:
             path.append(following[path[-1]])
+            ends = [stored.get((name, "weight")) for name in (first, path[-1])]
             # One matrix in both places would be scaled up and down at once.
-            if stored[first, "weight"] != stored[path[-1], "weight"]:
+            if None not in ends and ends[0] != ends[1]:
                 pairs.append(Pair(tuple(path[:-1]), path[-1]))
     if layers is not None:
         pairs = [pair for pair in pairs if pair.grown[0] in layers and pair.last in layers]
         named = ", ".join(repr(name) for name in layers)
+        require(len(pairs) > 0 or not _computed(stored, layers), _COMPUTED.format(named))
         require(
             len(pairs) > 0,
             f"no two layers among {named} follow each other in a chain, each read by the next alone; name others.",
         )
+    require(
+        len(pairs) > 0 or not _computed(stored, wired.layers),
+        _COMPUTED.format(", ".join(map(repr, _computed(stored, wired.layers)))),
+    )
     require(
         len(pairs) > 0,
         f"none of the {len(wired.layers)} weight layers called is read by just one other layer, so no two can be "
@@ -80,10 +92,12 @@ def rescaled(subject: Subject, pairs: Sequence[Pair], factor: float) -> Subject:
 
 def permutable(module: nn.Module, wired: Wiring, layers: Sequence[str] | None) -> tuple[str, ...]:
     """Layers whose units can be exchanged by themselves, or the named ones if they can."""
-    known, sources = weight_layers(module), _sources(wired)
+    known, sources, stored = weight_layers(module), _sources(wired), stored_names(module)
 
     def can_be(name: str) -> bool:
         readers = wired.readers[name]
+        if _computed(stored, (name, *readers)):
+            return False
         whole = all(getattr(known[part], "groups", 1) == 1 for part in (name, *readers))
         alone = all(len(sources[reader]) == 1 for reader in readers)
         return bool(readers) and whole and alone and units_of(known[name]) > 1
@@ -91,12 +105,16 @@ def permutable(module: nn.Module, wired: Wiring, layers: Sequence[str] | None) -
     for name in layers or ():
         if name not in wired.readers:
             raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
+        unfit = _computed(stored, (name, *wired.readers[name]))
+        require(not unfit, _COMPUTED.format(", ".join(map(repr, unfit))))
         require(
             can_be(name),
             f"the units of layer {name!r} cannot be permuted by themselves, as no layer is known to read them and "
             f"nothing else; name another.",
         )
     names = tuple(dict.fromkeys(layers)) if layers is not None else tuple(filter(can_be, wired.layers))
+    unfit = _computed(stored, wired.layers)
+    require(len(names) > 0 or not unfit, _COMPUTED.format(", ".join(map(repr, unfit))))
     require(
         len(names) > 0,
         f"none of the {len(wired.layers)} weight layers called has units that other layers read by themselves, so "
@@ -187,6 +205,11 @@ def _taken(tensor: Tensor, index: Tensor, axis: int) -> Tensor:
     shape = [1] * tensor.ndim
     shape[0], shape[axis] = index.shape
     return torch.take_along_dim(tensor, index.view(shape), axis)
+
+
+def _computed(stored: Mapping[tuple[str, str], str], layers: Sequence[str]) -> list[str]:
+    """The layers among these whose weights are no parameters."""
+    return [name for name in layers if (name, "weight") not in stored]
 
 
 def _sources(wired: Wiring) -> dict[str, list[str]]:

@@ -20,6 +20,7 @@ from skiplab.architectures.activations import CReLU
 from skiplab.architectures.rescaled import MeanCentring
 from skiplab.checks import Refused
 from skiplab.subjects.operations import DROPOUTS, RELU
+from skiplab.subjects.untouched import same_surroundings
 
 # Checks of an input's shape have nothing to follow while the input is a symbol.
 _CHECKS = tuple(
@@ -44,7 +45,10 @@ class _Tracer(fx.Tracer):
 
 def traced(model: nn.Module, remedy: str, *, training: bool = False) -> fx.Graph:
     """Return the graph of a module, in evaluation mode by default, or refuse one whose graph depends on its input."""
-    return _trace(copied(model, remedy).train(training), remedy)
+    scratch = copied(model, remedy)
+    for part in scratch.modules():  # not train(), which a class of the user's may do other things in
+        part.training = training
+    return _trace(scratch, remedy)
 
 
 def copied(model: nn.Module, remedy: str) -> nn.Module:
@@ -67,7 +71,7 @@ def _reason(problem: Exception) -> str:
 def _trace(model: nn.Module, remedy: str) -> fx.Graph:
     try:
         # A forward pass that draws numbers must leave the caller's stream where it is.
-        with torch.random.fork_rng(devices=[]):
+        with same_surroundings(), torch.random.fork_rng(devices=[]):
             return _Tracer().trace(model)
     except Exception as problem:  # whatever the user's forward does with a symbol in place of a tensor
         raise Refused(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import stat
 from bisect import bisect_right
@@ -17,10 +18,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.files import aside_folder, move, remove, remove_empty, writing_to
+from skiplab.files import (
+    Damaged,
+    aside_folder,
+    move,
+    remove,
+    remove_empty,
+    set_aside,
+    write_bytes,
+    writing_to,
+)
 
 DIGEST = hashlib.sha256().digest_size
 CHUNK = 2**20
+JOURNAL = "journal.json"  # which pieces there were when old and new ones began to change places
 
 
 class PackDamaged(SkiplabError):
@@ -111,6 +122,8 @@ def _exchange(new: list[Path], file: Path) -> None:
             raise Refused(f"{path} is in the way and not a plain file; move it or name another FILE.")
     kept = _old_pieces(file)
     kept.mkdir()
+    journal = {"old": [_identity(path) for path in old], "new": [_identity(path) for path in new]}
+    write_bytes(kept / JOURNAL, json.dumps(journal).encode())
     moves = [*((path, kept / path.name) for path in old), *zip(new, named, strict=True)]
     try:
         for source, target in moves:
@@ -119,6 +132,7 @@ def _exchange(new: list[Path], file: Path) -> None:
         for source, target in reversed(moves):
             if os.path.lexists(target) and not os.path.lexists(source):
                 move(target, source)
+        remove(kept / JOURNAL)
         remove_empty(kept)
         raise
     remove(kept)
@@ -129,21 +143,51 @@ def _old_pieces(file: Path) -> Path:
     return file.with_name(f".skiplab-replaced-{file.name}")
 
 
+def _identity(path: Path) -> list[int]:
+    """What a file keeps when it is renamed, and does not when it is written or copied."""
+    found = path.lstat()
+    return [found.st_ino, found.st_size, found.st_mtime_ns]
+
+
 def put_back(file: Path) -> None:
-    """Mend what a kill between two renames left: the earlier pack is there again, whole."""
+    """Mend what a kill between two renames left: the earlier pack, or the new one, is there whole.
+
+    Whoever copied other pieces to the same names since then wants those: they stay, and what is left of the earlier
+    pack is set aside.
+    """
     piece(file, 0)
     kept = _old_pieces(file)
     if not kept.is_dir() or kept.is_symlink():
         return
-    old = [path.name for path in kept.iterdir()]
-    with aside_folder(file.parent) as aside:
-        # The first piece goes first and comes first: where it is in both places, those in place are new.
-        if any(os.path.lexists(file.with_name(name)) for name in old):
-            for path in found(file):
+    journal = _journal(kept)
+    named = {piece(file, number) for number in range(len(journal["new"]))}
+    old = sorted(path for path in kept.iterdir() if path.name.startswith(f"{file.name}."))
+    there = sorted({*found(file), *filter(os.path.lexists, (*named, *(file.with_name(x.name) for x in old)))})
+    identities = {path: _identity(path) for path in there}
+    ours = [*journal["old"], *journal["new"]]
+    strange = [path for path in there if identities[path] not in ours]
+    new = [path for path in there if identities[path] in journal["new"]]
+    if strange and old:
+        problem = Damaged(f"{strange[0]} was put there after a `store pack` had been cut short")
+        set_aside(kept, problem, "what was put there counts, the earlier pieces being in that folder")
+    elif strange or (new and len(new) == len(journal["new"])):
+        remove(kept)  # all that was left to do
+    else:
+        with aside_folder(file.parent) as aside:
+            for path in new:
                 move(path, aside / path.name)
-        for path in sorted(kept.iterdir()):
-            move(path, file.with_name(path.name))
-        remove_empty(kept)
+            for path in old:
+                move(path, file.with_name(path.name))
+        remove(kept)
+
+
+def _journal(kept: Path) -> dict[str, list[list[int]]]:
+    """The identities of all pieces before they were moved; none where the kill came before anything was moved."""
+    try:
+        content = json.loads((kept / JOURNAL).read_bytes())
+        return {name: [list(map(int, each)) for each in content[name]] for name in ("old", "new")}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {"old": [], "new": []}
 
 
 class Pieces:

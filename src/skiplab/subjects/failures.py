@@ -38,6 +38,15 @@ def refuse_criterion(problem: Exception, output: Any, target: Any) -> None:
         raise Refused(_why_criterion(problem, output, target)) from problem
 
 
+def refuse_overwriting(problem: Exception) -> None:
+    """Say in one sentence that something a derivative needs was overwritten in place, if that is what went wrong."""
+    if "inplace" in str(problem) or "in-place" in str(problem):
+        raise Refused(
+            "an in-place operation overwrites what derivatives need; write it out of place, such as x = x + y for "
+            f"x += y or inplace=False (autograd: {str(problem).splitlines()[0][:160]})."
+        ) from problem
+
+
 def described(value: Any) -> str:
     """What a value is: a tensor's type and shape, the parts of a dict or tuple, else the kind of thing."""
     if isinstance(value, Tensor):

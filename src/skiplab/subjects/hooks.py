@@ -33,10 +33,15 @@ def visited(
     [torch.Size([16, 8])]
     """
     with contextlib.ExitStack() as stack:
-        for part, first in before:
-            stack.callback(part.register_forward_pre_hook(first, with_kwargs=True).remove)
-        for part, then in after:
-            stack.callback(part.register_forward_hook(then, with_kwargs=True).remove)
+        try:
+            for part, first in before:
+                stack.callback(part.register_forward_pre_hook(first, with_kwargs=True).remove)
+            for part, then in after:
+                stack.callback(part.register_forward_hook(then, with_kwargs=True).remove)
+        except RuntimeError as problem:  # of torch.jit.script; what torch.jit.trace makes takes hooks
+            raise Refused(
+                "a layer is TorchScript, which lets nobody look inside; measure the module that was scripted."
+            ) from problem
         yield
 
 

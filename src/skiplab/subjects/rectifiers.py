@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.subjects import operations
+from skiplab.subjects.untouched import untouched
 
 KNOWN = tuple(kind for each in operations.RECTIFIERS for kind in each.modules)
 REACH = 8.0  # where every smooth rectifier in use is nearly one: GELU(−8) and SiLU(−8) are above −.003
@@ -44,7 +45,7 @@ def _answer(part: nn.Module, values: Tensor) -> Tensor | None:
     was_training = part.training
     try:
         part.training = False
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
+        with untouched(part), torch.random.fork_rng(devices=[]), torch.no_grad():
             found = part(values.clone())
     except Exception:  # whatever it is that a module of another library does not like
         return None

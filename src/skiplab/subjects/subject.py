@@ -22,8 +22,9 @@ from skiplab.checks import Refused, listed, near, one_of, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
 from skiplab.subjects.batches import Batch, named_inputs, outside_inference_mode, target_of
 from skiplab.subjects.blocks import Blocks, find_blocks, layer_names
-from skiplab.subjects.failures import PLAIN, inputs_of, refuse_criterion, refuse_forward
+from skiplab.subjects.failures import PLAIN, inputs_of, refuse_criterion, refuse_forward, refuse_overwriting
 from skiplab.subjects.hooks import After, Before, first_argument, visited, with_first_tensor
+from skiplab.subjects.untouched import untouched
 from skiplab.torch_private import saved_tensors_are_hooked, tree_map_only
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -257,9 +258,13 @@ class Subject:
             state = {f"module.{name}": tensor for name, tensor in (parameters | fixed).items()}
             return functional_call(host, state, ())
 
-        # Clones: a module in training mode writes its running statistics into what it is given.
+        # Clones: a module in training mode writes its running statistics into what it is given, and a user's may
+        # write parameters, as an embedding with max_norm does.
         fixed = {name: tensor.clone() for name, tensor in self.fixed.items()}
-        args = (self.parameters, fixed, *per_member)
+        parameters = self.parameters
+        if not self.ensemble:
+            parameters = {name: tensor.clone() for name, tensor in parameters.items()}
+        args = (parameters, fixed, *per_member)
         return map_members(one, (0,) * len(args), args, self.size, batched=self.batched)
 
     def loss_of(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -325,7 +330,7 @@ class Subject:
         before = [(parts[name], input_of(name)) for name in names if name in inputs_of]
         after = [(parts[name], output_of(name)) for name in names if name not in inputs_of]
         devices = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
+        with untouched(self.module), torch.random.fork_rng(devices=devices):
             # Dropout in training mode: fixed, and the caller's stream untouched. torch.manual_seed would also
             # seed other devices, whose state is not put back.
             torch.default_generator.manual_seed(0)
@@ -337,6 +342,10 @@ class Subject:
                     part.training = self.train_mode
                 with visited(before=before, after=after):
                     yield calls.clear
+            except RuntimeError as problem:
+                if type(problem) is RuntimeError and "modified by an inplace operation" in str(problem):
+                    refuse_overwriting(problem)
+                raise
             finally:
                 for part, mode in modes.items():
                     part.training = mode

@@ -27,6 +27,7 @@ from skiplab.curvature.output_loss import output_loss, refuse_missing
 from skiplab.curvature.sweeps.recording import Unsupported
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, target_of
+from skiplab.subjects.failures import refuse_overwriting
 from skiplab.subjects.subject import call_on_input
 from skiplab.torch_private import is_weight_norm
 
@@ -197,11 +198,7 @@ def explained(subject: Subject) -> Iterator[None]:
             if not isinstance(cause, RuntimeError):
                 raise
             refuse_missing(cause)
-            if "inplace" in str(cause) or "in-place" in str(cause):
-                raise Refused(
-                    "an in-place operation overwrites what second derivatives need; write it out of place, such as "
-                    f"x = x + y for x += y or inplace=False (autograd: {str(cause).splitlines()[0][:160]})."
-                ) from cause
+            refuse_overwriting(cause)
             raise
 
 
