@@ -85,7 +85,7 @@ STUDY = Study(
             evidence.degrades_more_at_equal_rates,
             A_FIFTH,
             unit="ln of the factor of L",
-            source="ours",
+            source="supplement A",
         ),
         Claim(
             "plain-error-rises",
