@@ -78,6 +78,8 @@ def test_gradients_in_several_layers_are_each_layers_own_and_end_to_end_together
     torch.testing.assert_close(found.gradients, torch.cat([early, late]).expand(1, 6, 9), rtol=1e-13, atol=0)
     assert found.frame()["part"].tolist() == ["together", "0", "1"]
     assert gradient_shattering(net, white(6, 3), layers=["1"]).places == ("1",)
+    # rows·columns / (√rows + √columns)² of 4 and of 9 numbers
+    assert "white noise has about 1.21 to 1.82, 0.408 and 0" in repr(found)
 
 
 def test_samples_in_several_batches_are_samples_in_one() -> None:

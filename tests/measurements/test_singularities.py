@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
+from skiplab.measurements import singularities as module
 from skiplab.measurements.singularities import Singularities, singularities
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
@@ -252,3 +253,33 @@ def test_a_spectral_norm_in_training_mode_is_left_as_it_is() -> None:
     singularities(net, torch.ones(3, 3, 6, 6, dtype=torch.float64))
     for name, tensor in net.state_dict().items():
         assert torch.equal(tensor, before[name]), name
+
+
+def test_a_wide_layer_with_few_samples_and_pairs_in_pieces_have_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = nn.Sequential(
+            nn.Linear(6, 40), nn.ReLU(), nn.Linear(40, 30), nn.ReLU(), nn.Linear(30, 2)
+        ).double()
+        net[0].weight.data[3:5] = 0  # weights that do not vary have no correlation
+        net[2].weight.data[7] = net[2].weight.data[25]
+        batches = [torch.randn(size, 6, dtype=torch.float64) for size in (3, 4, 2)]
+    usual = singularities(net, iter(batches))
+    monkeypatch.setattr(module, "_PAIRS_AT_ONCE", 7 * 40)  # seven rows at a time
+    for given in (batches, [*batches, torch.cat(batches * 3)]):  # kept as samples to the end, or given up
+        monkeypatch.setattr(module, "WIDE", 5)
+        pieces = singularities(net, iter(given))
+        monkeypatch.setattr(module, "WIDE", 10**6)
+        whole = singularities(net, iter(given))
+        for own, its in zip(pieces.layers, whole.layers, strict=True):
+            torch.testing.assert_close(own.eigenvalues, its.eigenvalues, rtol=1e-10, atol=1e-14)
+    for own, its in zip(singularities(net, iter(batches)).layers, usual.layers, strict=True):
+        torch.testing.assert_close(own.closest, its.closest, rtol=0, atol=1e-14, equal_nan=True)
+        torch.testing.assert_close(own.overlap, its.overlap, rtol=0, atol=1e-14, equal_nan=True)
+    assert float(usual["2"].closest[0, 7]) == pytest.approx(1)
+    # By numpy, pair by pair.
+    rows = net[2].weight.detach().numpy()
+    table = np.corrcoef(rows) - 2 * np.eye(30)
+    np.testing.assert_allclose(usual["2"].closest[0], table.max(1), atol=1e-12)

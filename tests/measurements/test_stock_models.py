@@ -16,6 +16,7 @@ from torch import Tensor, nn
 import skiplab as sl
 from oracles.stock_models import stock_model
 from skiplab.checks import Refused
+from skiplab.linear_algebra import memory
 from skiplab.measurements.result import Result
 from skiplab.subjects.blocks import block_names
 from skiplab.subjects.weight_layers import weight_layers
@@ -116,3 +117,34 @@ def test_a_stock_model_is_measured_or_refused_in_a_sentence(name: str) -> None:
         found = call()
         assert len(repr(found).splitlines()) <= 25
         assert bool(next(iter(found.estimates.values())).value.isfinite().any()), measurement
+
+
+# What takes the place of the ReLUs, or the words of the refusal.
+NO_RELU = "has no ReLU"
+LOOKS_LINEAR = {
+    **dict.fromkeys(("resnet18", "resnet50", "densenet121", "mobilenet_v3_small"), "PReLU"),
+    **dict.fromkeys(("resnetv2_50", "test_resnet"), "PReLU"),
+    "vgg11": "CReLU",
+    "t5": "cannot be traced",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stock_model_looks_linear_or_is_told_why_not(name: str) -> None:
+    expected = LOOKS_LINEAR.get(name.partition(":")[2], NO_RELU)
+    model = stock_model(name).eval()
+    if not expected.endswith("ReLU") or expected == NO_RELU:
+        with pytest.raises(Refused, match=expected) as refusal:
+            sl.looks_linear(model, orthogonal=False)
+        assert "\n" not in str(refusal.value)
+        return
+    found = {type(part).__name__ for part in sl.looks_linear(model, orthogonal=False).modules()}
+    assert found & {"CReLU", "PReLU"} == {expected}
+
+
+def test_a_large_networks_hessian_gets_the_steps_that_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 2_400_000_000)  # of which half is used
+    batch = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0)), torch.arange(2)
+    found = sl.hessian_spectrum(stock_model("torchvision:resnet18"), batch, criterion=nn.CrossEntropyLoss())
+    assert (found.dimension, found.steps, found.nodes.shape[1]) == (11_689_512, 6, 1)
+    assert "at most 6 steps instead of 320, since more do not fit into 1.2 GB of memory" in repr(found)

@@ -80,14 +80,17 @@ class GradientShattering(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were, and how many numbers a gradient has."""
-        return f"{self.gradients.shape[1]} samples, {self.gradients.shape[2]} numbers per gradient"
+        whole = " of all layers together" if self.parts else ""
+        return f"{self.gradients.shape[1]} samples, {self.gradients.shape[2]} numbers per gradient{whole}"
 
     @property
     def yardstick(self) -> str:
         """White noise of the same shape, by its limit for large matrices, and gradients that are all the same."""
-        samples, size = self.gradients.shape[1:]
-        rank = samples * size / (samples**0.5 + size**0.5) ** 2
-        white = f"white noise has about {rank:.3g}, {samples**-0.5:.3g} and 0"
+        samples = self.gradients.shape[1]
+        sizes = sorted(each.gradients.shape[2] for each in (self, *self.parts.values()))
+        ranks = [samples * size / (samples**0.5 + size**0.5) ** 2 for size in (sizes[0], sizes[-1])]
+        span = " to ".join(dict.fromkeys(f"{rank:.3g}" for rank in ranks))
+        white = f"white noise has about {span}, {samples**-0.5:.3g} and 0"
         return f"{white}; one gradient for all samples 1, inf and 1"
 
     @property

@@ -41,6 +41,9 @@ from skiplab.subjects.weight_layers import (
 from skiplab.subjects.wiring import Wiring, signals, wiring
 
 _PAIRS_AT_ONCE = 2**22  # correlations in memory: 32 MiB
+WIDE = (
+    512  # units from which on few samples are kept as they are: eigenvalues of 4,096 units take 5 s on a core
+)
 
 
 def singularities(
@@ -122,11 +125,16 @@ def singularities(
 
 
 class _Tally:
-    """Sums over batches of what the units of one layer do."""
+    """Sums over batches of what the units of one layer do.
+
+    Of a wide layer with few samples these are kept instead of the products of units, as long as they are fewer.
+    """
 
     def __init__(self, units: int) -> None:
         self.units = units
         self.count = 0
+        self.rows: list[Tensor] = []
+        self.squares: Tensor | None = None
         self.shift: Tensor | None = None
         self._felt: Tensor | None = None
 
@@ -137,12 +145,18 @@ class _Tally:
             # Moments about a point near the mean, lest a large mean swallow a small variance.
             self.shift = x.mean(1, keepdim=True)
             self.low, self.high = x.amin(1), x.amax(1)
-            self.zeros, self.sums, self.squares = 0 * x[:, 0], 0 * x[:, 0], 0 * (x[:, :1].mT @ x[:, :1])
+            self.zeros, self.sums = 0 * x[:, 0], 0 * x[:, 0]
         self.low, self.high = torch.minimum(self.low, x.amin(1)), torch.maximum(self.high, x.amax(1))
         self.zeros = self.zeros + (x == 0).sum(1)
         x = x - self.shift
-        self.sums, self.squares = self.sums + x.sum(1), self.squares + x.mT @ x
+        self.sums = self.sums + x.sum(1)
         self.count += x.shape[1]
+        self.rows.append(x)
+        if self.squares is not None or self.units <= WIDE or 2 * self.count > self.units:
+            for rows in self.rows:
+                products = rows.mT @ rows
+                self.squares = products if self.squares is None else self.squares + products
+            self.rows = []
 
     def feel(self, gradients: Tensor) -> None:
         """Take in the loss gradients (E, samples, units) of the layer's own outputs."""
@@ -164,13 +178,19 @@ class _Tally:
     @property
     def eigenvalues(self) -> Tensor:
         mean = self.sums / self.count
-        covariance = self.squares / self.count - mean[:, :, None] * mean[:, None, :]
         # A unit that does not vary has exactly no variance, whatever rounding says.
         alive = (~self.dead).double()
-        covariance = covariance * alive[:, :, None] * alive[:, None, :]
-        if not bool(covariance.isfinite().all()):
+        if self.squares is None:
+            # XᵀX and XXᵀ have the same eigenvalues but for zeros, and there are fewer samples than units.
+            centred = (torch.cat(self.rows, 1) - mean[:, None]) * alive[:, None]
+            matrix = centred @ centred.mT / self.count
+        else:
+            matrix = self.squares / self.count - mean[:, :, None] * mean[:, None, :]
+            matrix = matrix * alive[:, :, None] * alive[:, None, :]
+        if not bool(matrix.isfinite().all()):
             raise Refused("a layer's responses are not finite; look for the layer where they overflow.")
-        return torch.linalg.eigvalsh(covariance).flip(1).clamp_min(0)
+        found = torch.linalg.eigvalsh(matrix).flip(1).clamp_min(0)
+        return torch.nn.functional.pad(found, (0, self.units - found.shape[1]))
 
 
 def _called(wired: Wiring, asked: list[str] | None) -> list[str]:
@@ -233,11 +253,16 @@ def _overlaps(rows: Tensor, groups: int) -> tuple[Tensor, Tensor]:
     step = max(1, _PAIRS_AT_ONCE // (size * groups * len(rows)))
     for begin in range(0, size, step):
         end = min(begin + step, size)
-        pairs = units[:, :, begin:end] @ units.mT
-        pairs = pairs.masked_fill(~seen[:, :, None, :], -torch.inf)
-        own = torch.arange(begin, end, device=rows.device)
-        pairs[:, :, own - begin, own] = -torch.inf
-        closest[:, :, begin:end] = pairs.amax(3)
+        # Each pair once: units before this piece have met it already.
+        pairs = units[:, :, begin:end] @ units[:, :, begin:].mT
+        both = seen[:, :, begin:end, None] & seen[:, :, None, begin:]
+        pairs = pairs.masked_fill(~both, -torch.inf)
+        own = torch.arange(end - begin, device=rows.device)
+        pairs[:, :, own, own] = -torch.inf
+        closest[:, :, begin:end] = torch.maximum(closest[:, :, begin:end], pairs.amax(3))
+        if end < size:
+            later = pairs[:, :, :, end - begin :].amax(2)
+            closest[:, :, end:] = torch.maximum(closest[:, :, end:], later)
     valid = seen & (others > 0)
     mean, closest = (torch.where(valid, part, torch.nan).flatten(1) for part in (mean, closest))
     return mean, closest

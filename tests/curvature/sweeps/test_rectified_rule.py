@@ -92,8 +92,8 @@ def test_many_vectors_of_one_network(kind: type[PlainNet] | type[ResidualNet], l
     "options",
     [
         {"kind": "gauss_newton"},
-        {"parameters": ["hidden.1.linear.weight", "hidden.2.linear.bias", "output.weight"]},
-        {"parameters": ["hidden.0.linear.bias", "hidden.3.linear.weight", "hidden.3.linear.bias"]},
+        {"layers": ["hidden.1.linear.weight", "hidden.2.linear.bias", "output.weight"]},
+        {"layers": ["hidden.0.linear.bias", "hidden.3.linear.weight", "hidden.3.linear.bias"]},
     ],
     ids=str,
 )
