@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import Refused, at_least, near, one_of, require
+from skiplab.checks import Refused, listed, no_such, one_of, require, whole_numbers
 from skiplab.curvature.merging import can_be_merged, joined, merged
 from skiplab.curvature.output_loss import mass, reduction, require_likelihood
 from skiplab.curvature.sweeps.double_backward import DoubleBackward, first_derivatives
@@ -102,7 +102,7 @@ class HessianProduct:
         subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
         self.kind = one_of("kind", kind, KINDS)
         if chunk is not None:
-            at_least("chunk", chunk, 1)
+            whole_numbers(chunk=chunk)
         self.names = chosen_parameters(subject, parameters)
         self.shapes = tuple(subject.parameters[name].shape[1:] for name in self.names)
         self.dimension = sum(shape.numel() for shape in self.shapes)
@@ -324,16 +324,14 @@ def chosen_parameters(subject: Subject, parameters: Sequence[str] | None) -> tup
     """The parameters asked for, or all trainable ones, refused where second derivatives make no sense."""
     known = subject.parameters
     require(len(known) > 0, "the network has no trainable parameter; set requires_grad on some.")
-    require(
-        not isinstance(parameters, str), f"parameters is {parameters!r}; give a list of names, even of one."
-    )
+    listed("parameters", parameters)
     names = tuple(known) if parameters is None else tuple(dict.fromkeys(parameters))
     require(len(names) > 0, "no parameter was chosen; name some in parameters, or leave it out for all.")
     for name in names:
         if name in subject.fixed:
             raise Refused(f"{name!r} is frozen or a buffer; set requires_grad or choose others.")
         if name not in known:
-            raise Refused(f"parameter {name!r} does not exist in the network.{near(name, known)}")
+            raise no_such("parameter", name, known)
     kinds = sorted({str(known[name].dtype) for name in names})
     require(
         len(kinds) == 1,

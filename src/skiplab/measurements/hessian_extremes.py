@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import one_of, require, whole_numbers
+from skiplab.checks import one_of, positive, require, seeded, whole_numbers
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
@@ -92,6 +92,8 @@ def hessian_extremes(
     """
     one_of("which", which, ENDS)
     whole_numbers(k=k, max_steps=max_steps)
+    tolerance = positive("tolerance", tolerance, 1e-3)
+    seeded(seed)
     product = HessianProduct(
         target,
         batches,

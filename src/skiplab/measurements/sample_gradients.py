@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, near, one_of, require, whole_numbers
+from skiplab.checks import Refused, no_such, one_of, require, whole_numbers
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import (
@@ -57,7 +57,7 @@ def sample_gradients(
     known = dict(subject.module.named_modules())
     require(isinstance(wrt, str), f"wrt is {wrt!r}, but must be 'input' or the name of a layer.")
     if wrt != "input" and wrt not in known:
-        raise Refused(f"layer {wrt!r} does not exist in the network.{near(wrt, ('input', *known))}")
+        raise no_such("layer", wrt, ("input", *known))
     groups = [sliced(batch, size, slice(first, first + length)) for first in range(0, size, length)]
     found = []
     for own in _one_by_one(subject):
@@ -251,7 +251,8 @@ def _input_name(batch: Batch) -> Any:
     # Of rows: a number beside them, such as a temperature, is not what samples are made of.
     rows = [name for name in inputs if isinstance(batch[name], Tensor) and batch[name].ndim > 0]
     floats = [name for name in rows if batch[name].is_floating_point()]
-    require(len(inputs) > 0, f"the batch has labels only ({', '.join(batch)}); pass the network's input too.")
+    named = ", ".join(map(str, batch))
+    require(len(inputs) > 0, f"the batch has labels only ({named}); pass the network's input too.")
     return (floats or inputs)[0]
 
 

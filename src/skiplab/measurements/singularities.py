@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, at_least, near, require
+from skiplab.checks import Refused, listed, no_such, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
 from skiplab.subjects import Subject
@@ -62,7 +62,7 @@ def singularities(
     Singularities of 2 layers, 16 samples
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
-    at_least("top", top, 1)
+    whole_numbers(top=top)
     known = weight_layers(subject.module)
     parts = _chosen(subject.module, known, layers)
     for name, tensor in subject.parameters.items():
@@ -177,9 +177,10 @@ def _chosen(
     if layers is None:
         require(len(known) > 0, "the network has no Linear or convolution, so there are no units to look at.")
         return known
+    listed("layers", layers)
     for name in layers:
         if name not in every:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+            raise no_such("layer", name, known)
         if name not in known:
             inside = [other for other in known if other.startswith(f"{name}.")]
             remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from torch import Tensor, nn
 
 from skiplab.architectures.initialisers import WEIGHTED
-from skiplab.checks import Refused, near, require
+from skiplab.checks import Refused, listed, no_such, require
 
 # A transposed linear layer has the same attribute ``weight`` and is not listed: its class is another library's.
 WeightLayer: TypeAlias = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
@@ -45,11 +45,13 @@ def is_transposed(part: nn.Module) -> bool:
 
 def check_weight_layers(module: nn.Module, layers: Sequence[str] | None) -> None:
     """Refuse names of layers that do not exist or have no weights."""
+    listed("layers", layers)
+    require(layers is None or len(layers) > 0, "layers is empty; name a layer, or leave it out for all.")
     known, every = weight_layers(module), dict(module.named_modules())
     require(len(known) > 0, "the network has no Linear or convolution, so there are no weights to change.")
     for name in layers or ():
         if name not in every:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+            raise no_such("layer", name, known)
         if name not in known:
             inside = [other for other in known if other.startswith(f"{name}.")]
             remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"
