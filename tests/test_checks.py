@@ -102,7 +102,10 @@ def test_a_name_that_a_network_lacks_comes_with_names_that_it_has() -> None:
         "layer 'zzzz' does not exist in the network. There are stem, body.0, body.1, body.2, body.3, …; "
         "name one of these."
     )
-    assert str(no_such("layer", "x", [""])) == "layer 'x' does not exist in the network. Leave it out."
+    assert (
+        str(no_such("layer", "x", [""]))
+        == "layer 'x' does not exist in the network. It has none; leave it out."
+    )
 
 
 def test_a_seed_is_no_generator() -> None:

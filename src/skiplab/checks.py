@@ -48,7 +48,7 @@ def no_such(what: str, name: object, known: Iterable[str]) -> Refused:
     names = [each for each in known if each]
     some = ", ".join(names[:5]) + ", …" * (len(names) > 5)
     remedy = near(str(name), names) or (
-        f" There are {some}; name one of these." if names else " Leave it out."
+        f" There are {some}; name one of these." if names else " It has none; leave it out."
     )
     return Refused(f"{what} {name!r} does not exist in the network.{remedy}")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import traceback
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +25,8 @@ import skiplab
 import skiplab.interface as sl
 from skiplab.checks import SkiplabError
 
+# torch warns of complex modules, sparse tensors, losses that broadcast; here that is nobody's concern.
+pytestmark = pytest.mark.filterwarnings("ignore")
 CASES = int(os.environ.get("SKIPLAB_CASES", "1000"))
 few = settings(
     max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -67,15 +68,13 @@ def is_the_users(problem: Exception, call: OddCall) -> bool:
 
 
 def checked(act: Callable[[], Any], call: OddCall) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            act()
-        except SkiplabError as problem:
-            check_sentence(problem)
-        except Exception as problem:
-            if not is_the_users(problem, call):
-                raise AssertionError(f"{call.names} {call.keywords}") from problem
+    try:
+        act()
+    except SkiplabError as problem:
+        check_sentence(problem)
+    except Exception as problem:
+        if not is_the_users(problem, call):
+            raise AssertionError(f"{call.names} {call.keywords}") from problem
 
 
 @few_and_many

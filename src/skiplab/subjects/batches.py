@@ -42,7 +42,7 @@ def batch_size(batch: Batch) -> int:
     """Number of samples in a batch: the length of its first tensor, nested ones last."""
     several = batch.values() if isinstance(batch, Mapping) else batch
     parts = list(several) if isinstance(batch, Mapping | tuple | list) else [batch]
-    _refuse_without_numbers(batch)
+    refuse_without_numbers(batch)
     nested = [] if isinstance(batch, list) else tree_leaves(parts)  # a list of tuples is no batch
     for part in (*parts, *nested):
         if isinstance(part, Tensor) and part.ndim:
@@ -50,15 +50,13 @@ def batch_size(batch: Batch) -> int:
     raise Refused(_no_batch(batch))
 
 
-def _refuse_without_numbers(batch: Batch) -> None:
-    """Refuse tensors that cannot be cut into samples or have no values."""
+def refuse_without_numbers(batch: Batch) -> None:
+    """Refuse tensors that have no values, or none in rows that could be cut into samples."""
     for part in tree_leaves(batch):
         if isinstance(part, Tensor) and part.layout != torch.strided:
-            raise Refused(f"the batch holds a tensor of layout {part.layout}; pass it as tensor.to_dense().")
+            raise Refused(f"a tensor of layout {part.layout} was given; pass it as tensor.to_dense().")
         if isinstance(part, Tensor) and part.is_meta:
-            raise Refused(
-                "the batch holds a tensor on the meta device, without values; pass one that has some."
-            )
+            raise Refused("a tensor on the meta device was given, without values; pass one that has some.")
 
 
 def is_lone_sample(batch: Batch) -> bool:
