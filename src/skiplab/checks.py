@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from numbers import Integral, Real
 
 
@@ -100,7 +100,7 @@ def listed(what: str, names: object) -> None:
     """Refuse what is no list of names; one name would be read letter by letter."""
     require(not isinstance(names, str), f"{what} is {names!r}, but must be a list of names: [{names!r}].")
     right = names is None or (
-        isinstance(names, Sequence | Set) and all(isinstance(each, str) for each in names)
+        isinstance(names, Sequence | Set | Mapping) and all(isinstance(each, str) for each in names)
     )
     require(right, f"{what} is {names!r}, but must be a list of names, such as ['head'], or left out.")
 

@@ -160,9 +160,10 @@ def test_a_worker_gives_back_what_a_trial_has_freed_and_grows_with_none(marks: P
     """Read when the next trial has begun: a worker answers first and tidies up then."""
     jobs = [Job("hoard", hoard.of(Draw(0)), "cpu", None, None), *jobs_of(120)]
     processes.dismiss()
+    before = descendants(os.getpid())
     memory: dict[str, float] = {}
     for done in processes.in_processes(jobs, 1, silent):
-        (worker,) = descendants(os.getpid())
+        (worker,) = descendants(os.getpid()) - before
         memory[done.key] = resident_mb(worker) if done.key != "hoard" else float(done.table["mb"].iloc[0])
     assert memory["hoard"] - memory["key-1"] > 300
     assert abs(memory["key-119"] - memory["key-10"]) < 20
