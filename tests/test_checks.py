@@ -11,9 +11,13 @@ from skiplab.checks import (
     SkiplabError,
     at_least,
     drawn_from,
+    listed,
     near,
+    no_such,
     one_of,
+    positive,
     require,
+    seeded,
     whole_numbers,
 )
 from skiplab.randomness import torch_generator
@@ -54,6 +58,54 @@ def test_whole_numbers_are_neither_truths_nor_fractions(value: object) -> None:
     whole_numbers(steps=1, probes=3)
     with pytest.raises(Refused, match=rf"^probes is {value!r}, but must be a whole number of at least 1\.$"):
         whole_numbers(steps=1, probes=value)  # type: ignore[arg-type]
+
+
+def test_at_least_refuses_what_is_no_number() -> None:
+    with pytest.raises(Refused, match=r"^epochs is '3', but must be a number of at least 1\.$"):
+        at_least("epochs", "3", 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), 10**400, "1", None, [1]])
+def test_positive_numbers_are_finite_and_come_back_as_floats(value: object) -> None:
+    assert repr(positive("factor", 3, 10)) == "3.0"
+    with pytest.raises(Refused, match=r"^factor is .*, but must be a positive number such as 10\.$"):
+        positive("factor", value, 10)  # type: ignore[arg-type]
+
+
+def test_whole_numbers_may_begin_elsewhere() -> None:
+    whole_numbers(least=0, probes=0)
+    with pytest.raises(Refused, match=r"^angles is 2, but must be a whole number of at least 3\.$"):
+        whole_numbers(least=3, angles=2)
+
+
+@pytest.mark.parametrize("names", ["head", b"head", 3, [1], [["head"]], {"head": 1}.values(), iter(["head"])])
+def test_names_come_in_lists(names: object) -> None:
+    for sound in (None, [], ["head"], ("head",), {"head"}, {"head": 1}.keys()):
+        listed("layers", sound)
+    with pytest.raises(Refused, match=r"^layers is .*, but must be a list of names"):
+        listed("layers", names)
+
+
+@pytest.mark.parametrize("seed", [0.5, "0", None, True, [0]])
+def test_seeds_are_whole_numbers(seed: object) -> None:
+    seeded(-1)
+    with pytest.raises(Refused, match=r"^seed is .*, but must be a whole number such as 0\.$"):
+        seeded(seed)
+
+
+def test_a_name_that_a_network_lacks_comes_with_names_that_it_has() -> None:
+    names = ["", "stem", "body.0", "body.1", "body.2", "body.3", "head"]
+    assert str(no_such("layer", "haed", names)) == (
+        "layer 'haed' does not exist in the network. Did you mean head?"
+    )
+    assert str(no_such("layer", "zzzz", names)) == (
+        "layer 'zzzz' does not exist in the network. There are stem, body.0, body.1, body.2, body.3, …; "
+        "name one of these."
+    )
+    assert (
+        str(no_such("layer", "x", [""]))
+        == "layer 'x' does not exist in the network. It has none; leave it out."
+    )
 
 
 def test_a_seed_is_no_generator() -> None:

@@ -10,7 +10,15 @@ import pytest
 import torch
 
 from skiplab.checks import Refused
-from skiplab.randomness import SEEDS_PER_STREAM, Role, derive, numpy_generator, run_seeds, torch_generator
+from skiplab.randomness import (
+    SEEDS_PER_STREAM,
+    Role,
+    derive,
+    member_seeds,
+    numpy_generator,
+    run_seeds,
+    torch_generator,
+)
 
 
 def test_a_name_gives_the_same_seed_on_every_machine() -> None:
@@ -86,3 +94,13 @@ def test_what_no_stream_has_is_refused(seed: int, runs: int, role: Role, sentenc
     with pytest.raises(Refused) as refused:
         run_seeds(seed, runs, role=role)
     assert str(refused.value).startswith(sentence)
+
+
+def test_members_share_a_seed_or_have_one_each() -> None:
+    assert member_seeds(3, 2) == [3, 3]
+    assert member_seeds(range(2), 2) == [0, 1]
+    with pytest.raises(Refused, match="3 seeds were given for 2 networks; give one for all, or one for each"):
+        member_seeds([0, 1, 2], 2)
+    for wrong in ("ab", 1.5, None, [0, 0.5], [], object()):
+        with pytest.raises(Refused, match=r"seed is .*, but must be a whole number such as 0"):
+            member_seeds(wrong, 2)  # type: ignore[arg-type]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import unicodedata
-from collections.abc import Iterable
-from numbers import Integral
+from collections.abc import Iterable, Mapping, Sequence, Set
+from numbers import Integral, Real
 
 
 class SkiplabError(Exception):
@@ -42,6 +43,16 @@ def near(name: str, choices: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
+def no_such(what: str, name: object, known: Iterable[str]) -> Refused:
+    """What is raised for a name that a network does not have: with names near it, or some that there are."""
+    names = [each for each in known if each]
+    some = ", ".join(names[:5]) + ", …" * (len(names) > 5)
+    remedy = near(str(name), names) or (
+        f" There are {some}; name one of these." if names else " It has none; leave it out."
+    )
+    return Refused(f"{what} {name!r} does not exist in the network.{remedy}")
+
+
 def one_of(what: str, value: str, choices: Iterable[str]) -> str:
     """Return value if it is among the choices, else refuse it and suggest near names."""
     names = list(choices)
@@ -52,15 +63,29 @@ def one_of(what: str, value: str, choices: Iterable[str]) -> str:
 
 def at_least(what: str, value: float, least: float) -> None:
     """Refuse a number below its least sensible value."""
+    require(isinstance(value, Real), f"{what} is {value!r}, but must be a number of at least {least}.")
     if not value >= least:
         raise Refused(f"{what} is {value}, but must be at least {least}.")
 
 
-def whole_numbers(**sizes: int) -> None:
-    """Refuse a size that is not a whole number of at least 1."""
+def positive(what: str, value: float, example: float) -> float:
+    """Return a positive finite number as a float, and refuse all else."""
+    right = isinstance(value, Real) and 0 < value <= sys.float_info.max
+    require(right, f"{what} is {value!r}, but must be a positive number such as {example:g}.")
+    return float(value)
+
+
+def whole_numbers(*, least: int = 1, **sizes: int) -> None:
+    """Refuse a size that is not a whole number of at least 1, or of another least one."""
     for name, value in sizes.items():
-        right = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
-        require(right, f"{name} is {value!r}, but must be a whole number of at least 1.")
+        right = isinstance(value, Integral) and not isinstance(value, bool) and value >= least
+        require(right, f"{name} is {value!r}, but must be a whole number of at least {least}.")
+
+
+def seeded(seed: object) -> None:
+    """Refuse a seed that is not a whole number; one that is text or a fraction would name another stream unseen."""
+    right = isinstance(seed, Integral) and not isinstance(seed, bool)
+    require(right, f"seed is {seed!r}, but must be a whole number such as 0.")
 
 
 def drawn_from(generator: object) -> None:
@@ -72,8 +97,12 @@ def drawn_from(generator: object) -> None:
 
 
 def listed(what: str, names: object) -> None:
-    """Refuse one name where a list of names is asked for, which would be read letter by letter."""
+    """Refuse what is no list of names; one name would be read letter by letter."""
     require(not isinstance(names, str), f"{what} is {names!r}, but must be a list of names: [{names!r}].")
+    right = names is None or (
+        isinstance(names, Sequence | Set | Mapping) and all(isinstance(each, str) for each in names)
+    )
+    require(right, f"{what} is {names!r}, but must be a list of names, such as ['head'], or left out.")
 
 
 def require(condition: bool, sentence: str) -> None:

@@ -10,9 +10,10 @@ is another sample.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
-from skiplab.checks import at_least, require
+from skiplab.checks import at_least, require, seeded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,12 @@ def run_seeds(seed: int, runs: int, *, role: Role = "all") -> range:
 
 def member_seeds(seed: int | Sequence[int], size: int) -> list[int]:
     """The seed of each network of an ensemble: one for all of them, or as they are given."""
-    seeds = [seed] * size if isinstance(seed, int) else list(seed)
+    seeds: list[int] = []
+    with suppress(TypeError):  # a number
+        seeds = [] if isinstance(seed, str | bytes) else list(seed)  # type: ignore[arg-type]
+    seeds = seeds or [seed] * size  # type: ignore[list-item]
+    for each in seeds:
+        seeded(each)
     many = f"{len(seeds)} seeds were given for {size} networks; give one for all, or one for each."
     require(len(seeds) == size, many)
     return seeds

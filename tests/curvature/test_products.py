@@ -637,7 +637,11 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], dict[str, Any], str]] = {
         {"criterion": nn.MultiMarginLoss(p=2)},
         "has no second derivative; use another .*multi_margin_loss",
     ),
-    "chunk": (fully_connected, {"criterion": CE, "chunk": 0}, "chunk is 0, but must be at least 1"),
+    "chunk": (
+        fully_connected,
+        {"criterion": CE, "chunk": 0},
+        "chunk is 0, but must be a whole number of at least 1",
+    ),
     "detached": (
         fully_connected,
         {"loss_fn": lambda model, batch: CE(model(batch[0]).detach(), batch[1])},

@@ -327,7 +327,7 @@ def test_wrong_arguments_are_refused(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
     with pytest.raises(Refused, match=r"method 'lanczoss' is unknown.*Did you mean lanczos"):
         hessian_spectrum(ensemble, batch, criterion=CRITERION, method="lanczoss")
-    with pytest.raises(Refused, match=r"threshold is 0; give a positive number"):
+    with pytest.raises(Refused, match=r"threshold is 0, but must be a positive number"):
         hessian_spectrum(ensemble, batch, criterion=CRITERION, threshold=0)
     with pytest.raises(Refused, match=r"method is the class Lanczos; pass an instance of it, with brackets"):
         hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos)

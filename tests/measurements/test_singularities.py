@@ -193,7 +193,7 @@ def test_wrong_arguments_are_refused() -> None:
         singularities(net, (X, Y), layers=["hiden.0.linear"])
     with pytest.raises(Refused, match="no Linear or convolution"):
         singularities(nn.Sequential(nn.BatchNorm1d(5)), X)
-    with pytest.raises(Refused, match="top is 0, but must be at least 1"):
+    with pytest.raises(Refused, match="top is 0, but must be a whole number of at least 1"):
         singularities(net, (X, Y), top=0)
     with pytest.raises(Refused, match="there was no batch"):
         singularities(net, [])

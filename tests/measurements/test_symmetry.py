@@ -358,7 +358,7 @@ def test_grouped_convolutions_are_left_out() -> None:
 @BOTH
 def test_wrong_arguments_are_refused(measure: Measure) -> None:
     module = net()
-    with pytest.raises(Refused, match="draws is 0, but must be at least 1"):
+    with pytest.raises(Refused, match="draws is 0, but must be a whole number of at least 1"):
         measure(module, X, draws=0)
     with pytest.raises(Refused, match="3 seeds were given for 1 networks; give one for all"):
         measure(module, X, seed=(1, 2, 3))

@@ -75,6 +75,21 @@ def work(settings: Draw, bench: Bench) -> pd.DataFrame:
     return pd.DataFrame({"seed": settings.seed, "value": values.tolist()})
 
 
+@trial("counted/hoard", version=1)
+def hoard(settings: Draw, bench: Bench) -> pd.DataFrame:
+    """A trial that holds 400 MB in small pieces for a moment, and says how much its process has then."""
+    import torch
+
+    pieces = [torch.ones(25_000) for _ in range(4_000)]
+    return pd.DataFrame({"seed": [settings.seed], "value": [len(pieces)], "mb": [resident_mb()]})
+
+
+def resident_mb(pid: int | str = "self") -> float:
+    """Memory that a process has, in MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 @trial("counted/draw", version=1)
 def draw(settings: Draw, bench: Bench) -> pd.DataFrame:
     """A trial without data."""

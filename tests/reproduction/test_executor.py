@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -235,6 +236,33 @@ def _turned_away(stranger: ssl.SSLContext, plain: socket.socket) -> None:
         wrapped.sendall(b"hello")
         assert wrapped.recv(1) == b""
         raise ConnectionResetError
+
+
+@pytest.mark.slow
+def test_results_that_are_ready_come_from_dask_in_one_message(
+    marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred trials that have finished while one was being stored are no two hundred round trips."""
+    from distributed import Client
+
+    asked: list[int] = []
+    gather = Client._gather_remote
+
+    async def counted(self: Client, *args: Any, **settings: Any) -> Any:
+        asked.append(1)
+        return await gather(self, *args, **settings)
+
+    monkeypatch.setattr(Client, "_gather_remote", counted)
+    coming = execute(jobs_of(200), "dask", silent)
+    first = next(coming)
+    while len(counts(marks)) < 200:
+        time.sleep(0.05)
+    time.sleep(1)  # until the last of them is known to be done
+    asked.clear()
+    rest = list(coming)
+    assert len({first.key, *(done.key for done in rest)}) == 200
+    assert all(done.table is not None for done in rest)
+    assert len(asked) <= 5
 
 
 @pytest.mark.slow

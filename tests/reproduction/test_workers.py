@@ -13,7 +13,7 @@ from pathlib import Path
 import counted_studies
 import pandas as pd
 import pytest
-from counted_studies import COUNT, Draw, counts, draw
+from counted_studies import COUNT, Draw, counts, draw, hoard, resident_mb
 
 from skiplab.reproduction import processes
 from skiplab.reproduction.executor import Job, execute
@@ -150,6 +150,23 @@ def test_giving_up_the_results_ends_the_workers(marks: Path, monkeypatch: pytest
         list(execute(jobs_of(2), "processes", stop))
     assert started
     assert gone_within(descendants(os.getpid()) - before, 5) == set()
+
+
+# Memory -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_worker_gives_back_what_a_trial_has_freed_and_grows_with_none(marks: Path) -> None:
+    """Read when the next trial has begun: a worker answers first and tidies up then."""
+    jobs = [Job("hoard", hoard.of(Draw(0)), "cpu", None, None), *jobs_of(120)]
+    processes.dismiss()
+    before = descendants(os.getpid())
+    memory: dict[str, float] = {}
+    for done in processes.in_processes(jobs, 1, silent):
+        (worker,) = descendants(os.getpid()) - before
+        memory[done.key] = resident_mb(worker) if done.key != "hoard" else float(done.table["mb"].iloc[0])
+    assert memory["hoard"] - memory["key-1"] > 300
+    assert abs(memory["key-119"] - memory["key-10"]) < 20
 
 
 # Parents that die -------------------------------------------------------------------------------------------

@@ -106,7 +106,13 @@ def mass(criterion: Criterion | None, batch: Batch) -> float:
     if _of_classes(criterion) and not target.is_floating_point():
         counts = target != _setting(criterion, "ignore_index", -100)
         weight = _setting(criterion, "weight", None)
-        return float(counts.sum() if weight is None else weight[target[counts]].sum())
+        try:
+            return float(counts.sum() if weight is None else weight[target[counts]].sum())
+        except IndexError as problem:
+            raise Refused(
+                f"the criterion weights {len(weight)} classes, but a label is {int(target[counts].max())}; give it a "
+                "weight for each class, and labels that count from 0."
+            ) from problem
     return target.numel()
 
 

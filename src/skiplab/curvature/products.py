@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import Refused, at_least, one_of, require
+from skiplab.checks import Refused, one_of, require, whole_numbers
 from skiplab.curvature.chosen_parameters import chosen_parameters
 from skiplab.curvature.merging import can_be_merged, joined, merged
 from skiplab.curvature.output_loss import mass, reduction, require_likelihood
@@ -104,7 +104,7 @@ class HessianProduct:
         subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
         self.kind = one_of("kind", kind, KINDS)
         if chunk is not None:
-            at_least("chunk", chunk, 1)
+            whole_numbers(chunk=chunk)
         self.names = chosen_parameters(subject, layers)
         self.shapes = tuple(subject.parameters[name].shape[1:] for name in self.names)
         self.dimension = sum(shape.numel() for shape in self.shapes)

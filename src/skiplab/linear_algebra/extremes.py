@@ -68,6 +68,7 @@ def extreme_eigenvalues(
     one_of("which", which, WHICH)
     for name, value in (("count", count), ("block", block), ("max_steps", max_steps)):
         at_least(name, value, 1)
+    count = int(count)  # NumPy's whole numbers give NumPy's answers
     if count > dimension:
         raise Refused(f"count is {count}, but the operator has {dimension} eigenvalues; ask for fewer.")
     if not tolerance > 0:

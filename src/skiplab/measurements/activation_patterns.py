@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.architectures.activations import CReLU
-from skiplab.checks import Refused, listed, near, require
+from skiplab.checks import Refused, listed, near, no_such, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.estimate import Estimate
@@ -226,5 +226,5 @@ def _chosen(module: nn.Module, layers: Sequence[str] | None) -> tuple[str, ...]:
     require(len(layers) > 0, "layers is empty; name a layer, or leave it out for all rectifiers.")
     for name in layers:
         if name not in known:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(str(name), known)}")
+            raise no_such("layer", name, known)
     return tuple(dict.fromkeys(layers))

@@ -26,6 +26,7 @@ from torch import Tensor
 from skiplab.checks import Refused, at_least, drawn_from, one_of, require
 from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.result import Result
+from skiplab.subjects.batches import refuse_without_numbers
 
 NOISES = ("white", "brown")
 _VALUES_AT_ONCE = 2**22  # of noise in memory: 32 MiB, and as much for each intermediate
@@ -233,6 +234,7 @@ def _numbers(series: Any) -> Tensor:
         raise Refused(
             f"the series are {type(series).__name__}, but must be numbers, a row a series, all of one length."
         ) from problem
+    refuse_without_numbers(found)
     require(
         not found.is_complex(),
         f"the series are {found.dtype}; pass their real parts or absolute values instead.",
@@ -248,11 +250,13 @@ def lags_of(lags: int | Sequence[int], length: int) -> tuple[int, ...]:
     each: list[Any] = [lags] if alone else list(lags)  # type: ignore[arg-type]
     whole = all(isinstance(lag, Integral) and not isinstance(lag, bool) for lag in each)
     require(whole, f"lags is {lags!r}, but must be a whole number or a list of them.")
-    steps = tuple(range(int(each[0]) + 1)) if alone else tuple(int(lag) for lag in each)
+    last = int(each[0]) if alone else max(map(int, each), default=0)
+    # Not all up to the last, which may be any number.
+    steps = tuple(range(min(last, length) + 1)) if alone else tuple(int(lag) for lag in each)
     require(any(steps), f"lags is {lags}, but at lag 0 every series has 1; ask for 15, say.")
     require(
-        min(steps) >= 0 and max(steps) < length,
-        f"lags reach from {min(steps)} to {max(steps)}, but a series of {length} values has lags 0 to {length - 1}; "
+        min(steps) >= 0 and last < length,
+        f"lags reach from {min(steps)} to {last}, but a series of {length} values has lags 0 to {length - 1}; "
         "ask for lags in this range, or pass a longer series.",
     )
     return steps

@@ -25,7 +25,6 @@ from skiplab.checks import Refused, one_of, require
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size
 from skiplab.subjects.hooks import first_argument, visited
-from skiplab.subjects.subject import call_on_input
 from skiplab.torch_private import is_batch_norm, is_instance_norm
 
 MODES = ("eval", "batch", "train")
@@ -68,7 +67,7 @@ def with_batch_statistics(subject: Subject, batch: Batch) -> Subject:
 
     def run(model: nn.Module) -> dict[str, Tensor]:
         found.clear()
-        (subject.loss_fn or call_on_input)(model, batch)
+        subject.call(model, batch)
         return dict(found)
 
     with subject.borrowed(), _held(layers, found), torch.no_grad():

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, listed, near, require, whole_numbers
+from skiplab.checks import listed, no_such, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.gradient_flows import Flows, traced
@@ -177,8 +177,8 @@ def _final(subject: Subject, final: str | None) -> str:
             "the network has no linear layer; name in final the layer that takes its channels.",
         )
         return linear[-1]
-    if final not in known:
-        raise Refused(f"layer {final!r} does not exist in the network.{near(final, known)}")
+    if not isinstance(final, str) or final not in known:
+        raise no_such("layer", final, known)
     return final
 
 
@@ -188,6 +188,6 @@ def _chosen(subject: Subject, layers: Sequence[str] | None) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(layers)) if layers is not None else subject.blocks[:-1] or subject.blocks
     for name in names:
         if name not in known:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+            raise no_such("layer", name, known)
     require(len(names) > 0, "layers is empty; name a layer, or leave it out for all blocks but the last.")
     return names

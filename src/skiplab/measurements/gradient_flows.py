@@ -40,7 +40,7 @@ class Flows:
     def diagonals(self) -> list[tuple[Tensor, Tensor]]:
         """Θ_iip and Σ_j Θ_ijp of each layer, both (i, B, p), for the i that the layer and the end both have."""
         activities = list(self.activities.values())
-        (last,) = torch.autograd.grad(self.loss, self.last, retain_graph=True)
+        last = self._last_gradient()
         # From the last activities, not from the loss, which further heads may reach by other ways.
         totals = torch.autograd.grad(self.last, activities, last, retain_graph=True, materialize_grads=True)
         counts = [min(each.shape[1], last.shape[1]) for each in activities]
@@ -67,9 +67,18 @@ class Flows:
         ]
         return [(torch.cat(kept), total) for kept, total in zip(pieces, sums, strict=True)]
 
+    def _last_gradient(self) -> Tensor:
+        """∂loss/∂x of the last activities x, (B, J)."""
+        require(
+            self.loss.requires_grad,
+            "the loss does not depend on what the final layer takes; look for detach or item in the network or the "
+            "loss, or name another layer in final.",
+        )
+        return torch.autograd.grad(self.loss, self.last, retain_graph=True, materialize_grads=True)[0]
+
     def theta(self) -> tuple[Tensor, ...]:
         """Θ of every layer, (j, B, i, …)."""
-        (last,) = torch.autograd.grad(self.loss, self.last, retain_graph=True)
+        last = self._last_gradient()
         return pulled_back(self.last, list(self.activities.values()), _rows(last, range(last.shape[1])))
 
     def _along_the_chain(

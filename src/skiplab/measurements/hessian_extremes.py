@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import one_of, require, whole_numbers
+from skiplab.checks import one_of, positive, require, seeded, whole_numbers
 from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
@@ -103,6 +103,8 @@ def hessian_extremes(
     whole_numbers(k=k)
     if max_steps is not None:
         whole_numbers(max_steps=max_steps)
+    tolerance = positive("tolerance", tolerance, 1e-3)
+    seeded(seed)
     product = HessianProduct(
         target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
     )

@@ -14,7 +14,6 @@ Fewer samples than parameters make zeros of their own: state the number of sampl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import require
+from skiplab.checks import positive
 from skiplab.curvature.chosen_parameters import chosen_parameters, layer_parameters
 from skiplab.curvature.memory_limits import lanczos_for, short_steps, within_memory
 from skiplab.curvature.methods import FRACTIONS, SpectrumRule, SpectrumSettings, found_by
@@ -150,10 +149,7 @@ def hessian_spectrum(
     (True, False)
     """
     chosen = spectrum_method(method)
-    require(
-        threshold > 0 and math.isfinite(threshold),
-        f"threshold is {threshold}; give a positive number, say 1e-3.",
-    )
+    threshold = positive("threshold", threshold, 1e-3)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
     names = chosen_parameters(subject, layers)

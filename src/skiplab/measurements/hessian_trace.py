@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import whole_numbers
+from skiplab.checks import seeded, whole_numbers
 from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
@@ -80,6 +80,7 @@ def hessian_trace(
     (139, 0.0)
     """
     whole_numbers(products=products)
+    seeded(seed)
     product = HessianProduct(
         target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
     )

@@ -20,7 +20,6 @@ from skiplab.curvature.output_loss import refuse_missing
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, outside_inference_mode
 from skiplab.subjects.hooks import first_argument, visited, with_first_tensor
-from skiplab.subjects.subject import call_on_input
 
 AT_ONCE = 2**22  # numbers in the cotangents that go back together; 16 MiB in float32
 
@@ -63,7 +62,7 @@ def on_part(
     def run(model: nn.Module) -> dict[str, Tensor]:
         found.clear()
         with torch.enable_grad(), visited(before=[(parts[first], take)], after=[(parts[last], note)]):
-            (subject.loss_fn or call_on_input)(model, batch)
+            subject.call(model, batch)
             for name, seen in ((first, "x"), (last, "y")):
                 if seen not in found:
                     raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")

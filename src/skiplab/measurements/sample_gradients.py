@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, near, one_of, require, whole_numbers
+from skiplab.checks import Refused, no_such, one_of, require, whole_numbers
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import (
@@ -55,7 +55,7 @@ def sample_gradients(
     whole_numbers(samples_at_once=length)
     known = dict(subject.module.named_modules())
     if layer is not None and layer not in known:
-        raise Refused(f"layer {layer!r} does not exist in the network.{near(layer, known)}")
+        raise no_such("layer", layer, known)
     groups = [sliced(batch, size, slice(first, first + length)) for first in range(0, size, length)]
     found = []
     for own in _one_by_one(subject):
@@ -249,7 +249,8 @@ def _input_name(batch: Batch) -> Any:
     # Of rows: a number beside them, such as a temperature, is not what samples are made of.
     rows = [name for name in inputs if isinstance(batch[name], Tensor) and batch[name].ndim > 0]
     floats = [name for name in rows if batch[name].is_floating_point()]
-    require(len(inputs) > 0, f"the batch has labels only ({', '.join(batch)}); pass the network's input too.")
+    named = ", ".join(map(str, batch))
+    require(len(inputs) > 0, f"the batch has labels only ({named}); pass the network's input too.")
     return (floats or inputs)[0]
 
 

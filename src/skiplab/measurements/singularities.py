@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, at_least, require
+from skiplab.checks import Refused, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
 from skiplab.subjects import Subject
@@ -67,7 +67,7 @@ def singularities(
     Singularities of 2 layers, 16 samples
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
-    at_least("top", top, 1)
+    whole_numbers(top=top)
     check_weight_layers(subject.module, layers)
     known = weight_layers(subject.module)
     parts = known if layers is None else {name: known[name] for name in dict.fromkeys(layers)}

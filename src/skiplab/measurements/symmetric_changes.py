@@ -16,7 +16,6 @@ from skiplab.checks import Refused, require
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.hooks import visited
-from skiplab.subjects.subject import call_on_input
 from skiplab.subjects.weight_layers import units_first, units_of, weight_layers
 from skiplab.subjects.wiring import Wiring, stored_names
 
@@ -172,10 +171,7 @@ def companions(subject: Subject, batch: Batch) -> dict[str, list[str]]:
     def run(model: nn.Module) -> Tensor:
         order.clear()
         with visited(after=[(part, hook_for(name)) for name, part in parts.items()]):
-            if subject.loss_fn is None:
-                call_on_input(model, batch)
-            else:
-                subject.loss_fn(model, batch)
+            subject.call(model, batch)
         return torch.zeros(())
 
     with subject.borrowed(), torch.no_grad():

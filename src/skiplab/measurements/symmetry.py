@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import at_least, require
+from skiplab.checks import positive, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.estimate import Estimate
@@ -177,8 +177,8 @@ def rescaling_symmetry(
     Symmetry of 1 network, 10 rescalings by 10 among 3 layers, 16 samples
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
-    require(0 < factor < torch.inf, f"factor is {factor}, but must be a positive number such as 10.")
-    at_least("draws", 1 if draws is None else draws, 1)
+    factor = positive("factor", factor, 10)
+    whole_numbers(draws=1 if draws is None else draws)
     check_weight_layers(subject.module, layers)
     first, every = _begun(batches)
     pairs = chained_pairs(subject.module, wiring(subject, first), layers)
@@ -220,7 +220,7 @@ def permutation_symmetry(
     True
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
-    at_least("draws", draws, 1)
+    whole_numbers(draws=draws)
     check_weight_layers(subject.module, layers)
     first, every = _begun(batches)
     wired = wiring(subject, first)

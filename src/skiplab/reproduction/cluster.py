@@ -7,6 +7,7 @@ credentials that are made for it and kept in memory; a cluster that is joined ta
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import tempfile
@@ -57,20 +58,40 @@ def _finished(client: Any, executor: str, jobs: Sequence[Job]) -> Iterator[tuple
 
     futures = client.map(_run_there, jobs, pure=False, retries=1)
     those = {future.key: job for future, job in zip(futures, jobs, strict=True)}
-    # Results come in batches: one by one, a thousand short trials take twice the time.
-    coming = as_completed(futures, with_results=True, raise_errors=False)
+    coming = as_completed(futures)
     del futures  # or workers would keep all tables until the last one has come
-    for future, result in coming:
-        error = result[1] if isinstance(result, tuple) else result
-        if isinstance(result, Done):
-            yield those[future.key], result
-        elif isinstance(error, KilledWorker):
-            yield those[future.key], None
-        else:
-            raise ClusterLost(
-                f"the Dask cluster at {executor} went away ({type(error).__name__}); what had finished is stored: "
-                "start the cluster again and give the same command."
-            )
+    for batch in coming.batches():
+        for future, result in zip(batch, _results(client, batch), strict=True):
+            if isinstance(result, Done):
+                yield those[future.key], result
+            elif isinstance(result, KilledWorker):
+                yield those[future.key], None
+            else:
+                raise ClusterLost(
+                    f"the Dask cluster at {executor} went away ({type(result).__name__}); what had finished is "
+                    "stored: start the cluster again and give the same command."
+                )
+
+
+def _results(client: Any, futures: Sequence[Any]) -> list[Any]:
+    """What became of trials that are done: their results, in one message for all, or what kept them from having one.
+
+    One by one, each of a thousand short trials took a question to the scheduler and one to its worker.
+    """
+    sound = [future for future in futures if future.status == "finished"]
+    found: dict[str, Any] = {}
+    with contextlib.suppress(
+        Exception
+    ):  # a worker that died since then took some with it: they are asked for alone
+        found = dict(zip((future.key for future in sound), client.gather(sound), strict=True))
+    return [found[future.key] if future.key in found else _result(future) for future in futures]
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except (Exception, asyncio.CancelledError) as error:
+        return error
 
 
 def _run_there(job: Job) -> Done:

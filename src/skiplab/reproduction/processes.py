@@ -216,6 +216,19 @@ def serve() -> None:
                 ("done", Done("", None, {}, problem=traceback.format_exc(), damage=done.damage))
             )
         pipe.send_bytes(answer)
+        del done, answer
+        _give_memory_back()
+
+
+def _give_memory_back() -> None:
+    """Hand what a trial has freed to the system, which the C library would keep: its small tensors, at their peak.
+
+    Measured on glibc: 1,224 MB after a trial of 10,000 tensors of 100 KB became 221 MB in .2 s, and .1 ms were needed
+    where there was nothing to hand back. Over 240 trials of balduzzi2017/figure-6 a worker had 388 to 394 MB either
+    way, so no worker needs to be replaced.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _leave(*_: Any) -> None:

@@ -44,11 +44,21 @@ def batch_size(batch: Batch) -> int:
     """Number of samples in a batch: the length of its first tensor, nested ones last."""
     several = batch.values() if isinstance(batch, Mapping) else batch
     parts = list(several) if isinstance(batch, Mapping | tuple | list) else [batch]
+    refuse_without_numbers(batch)
     nested = [] if isinstance(batch, list) else tree_leaves(parts)  # a list of tuples is no batch
     for part in (*parts, *nested):
         if isinstance(part, Tensor) and part.ndim:
             return len(part)
     raise Refused(_no_batch(batch))
+
+
+def refuse_without_numbers(batch: Batch) -> None:
+    """Refuse tensors that have no values, or none in rows that could be cut into samples."""
+    for part in tree_leaves(batch):
+        if isinstance(part, Tensor) and part.layout != torch.strided:
+            raise Refused(f"a tensor of layout {part.layout} was given; pass it as tensor.to_dense().")
+        if isinstance(part, Tensor) and part.is_meta:
+            raise Refused("a tensor on the meta device was given, without values; pass one that has some.")
 
 
 def is_lone_sample(batch: Batch) -> bool:
@@ -104,7 +114,7 @@ def target_of(batch: Batch) -> Tensor:
             if name in batch:
                 return batch[name]
         raise Refused(
-            f"the batch has no labels among {', '.join(batch)}; name them 'labels' or pass loss_fn."
+            f"the batch has no labels among {', '.join(map(str, batch))}; name them 'labels' or pass loss_fn."
         )
     if isinstance(batch, tuple | list) and len(batch) == 2:
         return batch[1]

@@ -23,6 +23,7 @@ PLAIN = (
     *(IndexError, KeyError, AttributeError, AssertionError),
 )
 LONE_SAMPLE = "give a lone sample an axis of samples, x[None]"
+_PASSING_ON = ("__torch_function__", "called")  # the latter of following.py
 _NETWORKS = ("skiplab.architectures", "skiplab.remedies")
 
 
@@ -36,6 +37,14 @@ def refuse_criterion(problem: Exception, output: Any, target: Any) -> None:
     """Say in one sentence why a criterion failed on an output and a target, unless that is not for us to say."""
     if _is_explained_here(problem):
         raise Refused(_why_criterion(problem, output, target)) from problem
+
+
+def refuse_loss_call(problem: TypeError) -> None:
+    """Say in one sentence that a loss function takes other arguments; what fails inside it is the user's to read."""
+    if problem.__traceback__ is not None and problem.__traceback__.tb_next is None:
+        raise Refused(
+            f"loss_fn cannot be called as loss_fn(model, batch) ({_said(problem)}); give it these two parameters."
+        ) from problem
 
 
 def refuse_overwriting(problem: Exception) -> None:
@@ -71,13 +80,13 @@ def _is_explained_here(problem: Exception) -> bool:
     if type(problem) not in PLAIN or "allocate memory" in str(problem):
         return False
     # The first frame is our call of the user's code. A later one of ours is a hook, and a mistake there is our own;
-    # but all that the user's code computes passes through ``__torch_function__``.
+    # but all that the user's code computes passes through ``__torch_function__`` and what it hands over to.
     trace = problem.__traceback__
     trace = trace.tb_next if trace is not None else None
     while trace is not None:
         name = str(trace.tb_frame.f_globals.get("__name__", ""))
         ours = name.startswith("skiplab.") and not name.startswith(_NETWORKS)
-        if ours and trace.tb_frame.f_code.co_name != "__torch_function__":
+        if ours and trace.tb_frame.f_code.co_name not in _PASSING_ON:
             return False
         trace = trace.tb_next
     return True
@@ -137,7 +146,8 @@ def _wrong_type(said: str, model: nn.Module, inputs: Any, given: list[Tensor], t
         return f"the input is on {x.device} and the network on {own[0].device}; move one with .to(…)."
     if embeddings and x.is_floating_point() and re.search(r"Long, Int|indices", said):
         return f"the input is {described(inputs)}, but an embedding takes whole numbers; convert it with .long()."
-    whole = [t for t in given if not t.is_floating_point() and t.numel() and not is_batched(t)]
+    counted = (t for t in given if not t.is_floating_point() and not t.is_complex())
+    whole = [t for t in counted if t.numel() and not is_batched(t)]
     most = max((part.num_embeddings for part in embeddings), default=0)
     # Numbers that some embedding has may have gone to it, and the fault lie elsewhere: in a position, say.
     strange_numbers = any(t.min().item() < 0 or t.max().item() >= most for t in whole)

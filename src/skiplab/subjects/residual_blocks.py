@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from skiplab.ensembles import Ensemble
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.following import FRESH, Call, Follower
-from skiplab.subjects.subject import Subject, call_on_input
+from skiplab.subjects.subject import Subject
 
 ADDITIONS = frozenset({"add", "radd", "iadd"})
 PRODUCTS = frozenset({"mul", "rmul", "imul"})
@@ -108,7 +108,7 @@ def residual_blocks(target: nn.Module | Ensemble | Subject, batch: Batch) -> Res
     def run(model: nn.Module) -> Tensor:
         graph.fixed = {id(buffer) for buffer in model.buffers()}
         with graph.watching(model):
-            (subject.loss_fn or call_on_input)(model, batch)
+            subject.call(model, batch)
         return torch.zeros(())
 
     with subject.borrowed():

@@ -18,11 +18,18 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
-from skiplab.checks import Refused, listed, near, one_of, require
+from skiplab.checks import Refused, listed, no_such, one_of, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
 from skiplab.subjects.batches import Batch, named_inputs, outside_inference_mode, target_of
 from skiplab.subjects.blocks import Blocks, find_blocks, layer_names
-from skiplab.subjects.failures import PLAIN, inputs_of, refuse_criterion, refuse_forward, refuse_overwriting
+from skiplab.subjects.failures import (
+    PLAIN,
+    inputs_of,
+    refuse_criterion,
+    refuse_forward,
+    refuse_loss_call,
+    refuse_overwriting,
+)
 from skiplab.subjects.hooks import After, Before, first_argument, visited, with_first_tensor
 from skiplab.subjects.untouched import untouched
 from skiplab.torch_private import saved_tensors_are_hooked, tree_map_only
@@ -145,7 +152,7 @@ class Subject:
         A layer that is called n times in one pass appears as ``name``, ``name#2``, … ``name#n``. A block that
         the pass does not call is left out; a layer that was asked for by name and is not called is refused.
         """
-        return self._activities(batch, layers, self.loss_fn or call_on_input)
+        return self._activities(batch, layers, self.call)
 
     def _activities(
         self, batch: Batch, layers: Sequence[str] | None, call: Callable[[nn.Module, Batch], Any]
@@ -267,10 +274,20 @@ class Subject:
         args = (parameters, fixed, *per_member)
         return map_members(one, (0,) * len(args), args, self.size, batched=self.batched)
 
+    def call(self, model: nn.Module, batch: Batch) -> Any:
+        """Let the network compute on a batch: by the user's own loss function if there is one, else on the input."""
+        if self.loss_fn is None:
+            return call_on_input(model, batch)
+        try:
+            return self.loss_fn(model, batch)
+        except TypeError as problem:
+            refuse_loss_call(problem)
+            raise
+
     def loss_of(self, model: nn.Module, batch: Batch) -> Tensor:
         """The scalar loss of one model on a batch."""
         if self.loss_fn is not None:
-            loss = self.loss_fn(model, batch)
+            loss = self.call(model, batch)
         elif self.criterion is not None:
             loss = criterion_of(self.criterion, call_on_input(model, batch), target_of(batch))
         else:
@@ -287,7 +304,7 @@ class Subject:
         known = dict(self.module.named_modules())
         for name in names:
             if name not in known:
-                raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+                raise no_such("layer", name, known)
         return names
 
     def refuse_unless_finite(self, what: str, values: Tensor) -> None:

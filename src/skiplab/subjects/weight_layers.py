@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 from torch import Tensor, nn
 
 from skiplab.architectures.initialisers import WEIGHTED
-from skiplab.checks import Refused, near, require
+from skiplab.checks import Refused, listed, no_such, require
 
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _SEVERAL = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention, nn.Bilinear)
@@ -89,6 +89,8 @@ def is_transposed(part: nn.Module) -> bool:
 
 def check_weight_layers(module: nn.Module, layers: Sequence[str] | None) -> None:
     """Refuse names of layers that do not exist or have no weights."""
+    listed("layers", layers)
+    require(layers is None or len(layers) > 0, "layers is empty; name a layer, or leave it out for all.")
     known, every = weight_layers(module), dict(module.named_modules())
     missing = left_out(module) and f" (but {left_out(module)})"
     require(
@@ -97,7 +99,7 @@ def check_weight_layers(module: nn.Module, layers: Sequence[str] | None) -> None
     )
     for name in layers or ():
         if name not in every:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+            raise no_such("layer", name, known)
         if name not in known:
             inside = [other for other in known if other.startswith(f"{name}.")]
             remedy = f"name {inside[0]!r} instead" if inside else "name a Linear or a convolution"

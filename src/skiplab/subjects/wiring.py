@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from skiplab.subjects.hooks import first_argument, visited
 from skiplab.subjects.operations import keeps_units_apart
-from skiplab.subjects.subject import Batch, Subject, call_on_input
+from skiplab.subjects.subject import Batch, Subject
 from skiplab.subjects.weight_layers import inputs_of, units_of, weight_layers
 
 
@@ -63,7 +63,7 @@ def wiring(subject: Subject, batch: Batch) -> Wiring:
     def run(model: nn.Module) -> Tensor:
         # The hooks are on the borrowed module for this call alone.
         with visited(after=[(part, hook_for(name)) for name, part in parts.items()]):
-            _forward(subject, model, batch)
+            subject.call(model, batch)
         return torch.zeros(())
 
     lone = _first_member(subject)
@@ -103,18 +103,11 @@ def signals(subject: Subject, batch: Batch, taps: Iterable[tuple[str, str]]) -> 
             for which in ("input", "output")
         )
         with visited(before=before, after=after):
-            _forward(subject, model, batch)
+            subject.call(model, batch)
         return dict(seen)
 
     with subject.borrowed(), torch.no_grad():
         return dict(subject.map_models(run))
-
-
-def _forward(subject: Subject, model: nn.Module, batch: Batch) -> None:
-    if subject.loss_fn is not None:
-        subject.loss_fn(model, batch)
-    else:
-        call_on_input(model, batch)
 
 
 def _first_member(subject: Subject) -> Subject:

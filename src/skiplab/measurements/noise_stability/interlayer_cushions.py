@@ -16,13 +16,14 @@ batch normalisation it depends on what is held fixed, so that has to be chosen (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, at_least, listed, near, one_of, require
+from skiplab.checks import no_such, one_of, require, seeded, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.jacobians import Part, on_part, product, refuse_mixing, squared_norms
@@ -91,7 +92,8 @@ def interlayer_cushions(
         f"over is {over!r} but mode {mode!r}, in which samples do not depend on each other; choose mode='train'.",
     )
     if probes is not None:
-        at_least("probes", probes, 0)
+        whole_numbers(least=0, probes=probes)
+    seeded(seed)
     subject = Subject.of(target) if loss_fn is None else Subject.of(target, loss_fn=loss_fn)
     spans = _spans(subject, layers)
     stream = torch_generator(seed, "interlayer cushions")
@@ -142,16 +144,22 @@ def _lengths(rows: Tensor) -> Tensor:
     return torch.linalg.vector_norm(rows.reshape(len(rows), -1), dim=1, dtype=torch.float64)
 
 
+def _is_pair(each: Any) -> bool:
+    return isinstance(each, tuple | list) and len(each) == 2 and all(isinstance(name, str) for name in each)
+
+
 def _spans(subject: Subject, layers: Sequence[str | tuple[str, str]] | None) -> list[tuple[str, str]]:
-    listed("layers", layers)
-    named = subject.blocks if layers is None else layers
+    named: Any = subject.blocks if layers is None else layers
+    pairs = f"layers is {layers!r}, but must be a list of names or of pairs of names, such as [('0', '4')]."
+    require(isinstance(named, Sequence | Set) and not isinstance(named, str), pairs)
+    require(all(isinstance(each, str) or _is_pair(each) for each in named), pairs)
     known = dict(subject.module.named_modules())
     spans = []
     for each in named:
         first, last = (each, each) if isinstance(each, str) else each
         for name in (first, last):
             if name not in known:
-                raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+                raise no_such("layer", name, known)
         spans.append((first, last))
     require(len(spans) > 0, "layers is empty; name a layer, or leave it out for all blocks.")
     return spans

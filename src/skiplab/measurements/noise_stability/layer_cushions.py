@@ -28,8 +28,9 @@ from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.result import Estimate, Result
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
+from skiplab.subjects.failures import described
 from skiplab.subjects.hooks import first_argument, visited
-from skiplab.subjects.subject import LossFunction, call_on_input
+from skiplab.subjects.subject import LossFunction
 from skiplab.subjects.weight_layers import (
     WeightLayer,
     check_weight_layers,
@@ -119,7 +120,6 @@ def layer_cushions(
     check_weight_layers(subject.module, layers)
     known = weight_layers(subject.module)
     chosen = {name: known[name] for name in (known if layers is None else dict.fromkeys(layers))}
-    call = subject.loss_fn or call_on_input
     seen: dict[str, Norms] = {}
     parts: list[dict[str, Norms]] = []
     removed = identities_by_layer(identities, known)
@@ -143,7 +143,7 @@ def layer_cushions(
 
         def run(model: nn.Module, batch: Batch = batch) -> dict[str, Norms]:
             seen.clear()
-            call(model, batch)
+            subject.call(model, batch)
             return dict(seen)
 
         own = in_mode(subject, batch, mode)
@@ -214,7 +214,11 @@ def identities_by_layer(
 ) -> dict[str, Tensor]:
     """Identities by the names of layers; refuse one that is no layer's, or of another shape than its weights."""
     found = {}
+    wanted = "identities must be a dict of tensors by the names of weights"
+    require(identities is None or isinstance(identities, Mapping), f"{wanted}, not {described(identities)}.")
     for name, tensor in (identities or {}).items():
+        is_sound = isinstance(name, str) and isinstance(tensor, Tensor)
+        require(is_sound, f"{wanted}, but has {described(tensor)} under {name!r}.")
         layer = name.removesuffix(".weight")
         shape = tuple(known[layer].weight.shape) if layer in known else None
         require(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, listed, require, whole_numbers
+from skiplab.checks import Refused, listed, positive, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.batch_statistics import in_mode
@@ -96,7 +96,7 @@ def weight_noise(
     >>> found.change.shape, list(found.estimates)  # (networks, layers, draws)
     (torch.Size([1, 3, 10]), ['change', 'accuracy lost', 'agreement'])
     """
-    require(0 < size < torch.inf, f"size is {size}, but must be a positive number such as 0.1.")
+    size = positive("size", size, 0.1)
     whole_numbers(draws=draws)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
     names = _own_weights(subject.module, layers)

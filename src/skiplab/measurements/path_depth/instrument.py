@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, at_least, listed, near, one_of, require
+from skiplab.checks import Refused, listed, near, no_such, one_of, require, seeded, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.path_depth.formal import Formal, Polynomial, Rotation
@@ -23,7 +23,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, outside_inference_mode
 from skiplab.subjects.hooks import visited
 from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
-from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, first_tensor
+from skiplab.subjects.subject import Criterion, LossFunction, first_tensor
 from skiplab.torch_private import tree_map
 
 MODES = ("eval", "batch")
@@ -55,8 +55,10 @@ def path_depth(
     ('0', '1', '2')
     """
     one_of("mode", mode, MODES)
+    counted = counted or ()
     if angles is not None:
-        at_least("angles", angles, 3)
+        whole_numbers(least=3, angles=angles)
+    seeded(seed)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
     whole = list(batches_of(batches))
     blocks = _chosen(subject, whole[0], layers, counted)
@@ -136,10 +138,9 @@ class _Pass:
 
     def _parts(self, subject: Subject, formal: Formal, centred: bool | None = None) -> Tensor:
         follower = PathFollower(formal, self.branches, self.counted, live_means=self.live_means)
-        call = subject.loss_fn or call_on_input
 
         def run(model: nn.Module) -> Tensor:
-            value, parts = split_output(follower, model, lambda whole: call(whole, self.batch))
+            value, parts = split_output(follower, model, lambda whole: subject.call(whole, self.batch))
             self._check(value, parts, formal)
             return parts
 
@@ -180,7 +181,9 @@ class _Pass:
         def run(model: nn.Module) -> Tensor:
             with visited(after=[(model, cut)]):
                 loss = self.subject.loss_of(model, self.batch)
-            return torch.autograd.grad(loss, leaves[0])[0]
+            depends = "the loss does not depend on the network's output; look for detach or item in the loss."
+            require(loss.requires_grad, depends)
+            return torch.autograd.grad(loss, leaves[0], materialize_grads=True)[0]
 
         with self.subject.borrowed():
             slope: Tensor = self.subject.map_models(run)[0]
@@ -208,11 +211,14 @@ def _chosen(
     known = dict(subject.module.named_modules())
     for name in (*(layers or ()), *counted):
         if name.split("#")[0] not in known:
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, known)}")
+            raise no_such("layer", name, known)
     found = residual_blocks(subject, batch)
     for name in layers or ():
         if name not in found.names:
-            raise Refused(f"layer {name!r} adds no branch to what it began with.{near(name, found.names)}")
+            hint = near(name, found.names)
+            raise Refused(
+                f"layer {name!r} adds no branch to what it began with; name a residual block.{hint}"
+            )
     if layers is not None:
         kept = tuple(block for block in found.blocks if block.name in layers)
         found = dataclasses.replace(found, blocks=kept)
