@@ -57,18 +57,18 @@ def without_loss(name: str, **settings: Any) -> Instrument:
 
 
 # By name: how it is called, and an argument that it must refuse.
-NO_LAYER, NO_PARAMETER = {"layers": ["no such layer"]}, {"parameters": ["no such parameter"]}
+NO_LAYER = {"layers": ["no such layer"]}
 INSTRUMENTS: dict[str, tuple[Instrument, dict[str, Any]]] = {
     "gradient_norms": (with_loss("gradient_norms"), NO_LAYER),
     "gradient_norms in training": (with_loss("gradient_norms", mode="train"), NO_LAYER),
-    "gradient_shattering": (without_loss("gradient_shattering"), {"wrt": "no such layer"}),
+    "gradient_shattering": (without_loss("gradient_shattering"), NO_LAYER),
     "activation_patterns": (without_loss("activation_patterns"), NO_LAYER),
     "dominant_gradient_flow": (with_loss("dominant_gradient_flow"), NO_LAYER),
-    "hessian_product": (with_loss("hessian_product"), NO_PARAMETER),
-    "hessian_product in training": (with_loss("hessian_product", mode="train"), NO_PARAMETER),
-    "hessian_extremes": (with_loss("hessian_extremes"), NO_PARAMETER),
-    "hessian_spectrum": (with_loss("hessian_spectrum"), NO_PARAMETER),
-    "hessian_trace": (with_loss("hessian_trace", products=4), NO_PARAMETER),
+    "hessian_product": (with_loss("hessian_product"), NO_LAYER),
+    "hessian_product in training": (with_loss("hessian_product", mode="train"), NO_LAYER),
+    "hessian_extremes": (with_loss("hessian_extremes"), NO_LAYER),
+    "hessian_spectrum": (with_loss("hessian_spectrum"), NO_LAYER),
+    "hessian_trace": (with_loss("hessian_trace", products=4), NO_LAYER),
     "interlayer_cushions": (without_loss("interlayer_cushions"), NO_LAYER),
     "layer_cushions": (without_loss("layer_cushions"), NO_LAYER),
     "path_depth": (path_depth, NO_LAYER),

@@ -201,9 +201,8 @@ WORDS_OF: dict[str, tuple[Any, ...]] = {
         *(Exact(), Lanczos(probes=2, steps=5), Moments(probes=2)),
     ),
     "outputs": ("sum", "loss", "each", 0, 2, 3, -1),
-    "wrt": ("input", "0", "1", "head", "blocks.0"),
     "over": ("sample", "batch", "layer"),
-    "parameters": (["0.weight"], ["0.weight", "0.weight"], ["0.bias", "2.weight"], "0.weight", ["1.running_mean"]),
+    "layers": (["0"], ["0", "0"], ["0.weight"], ["0.bias", "2.weight"], "0", ["1.running_mean"], ["x"], [], 0),
     "identities": (
         *({"0": torch.eye(4, 5)}, {"2": torch.eye(4)}, {"0": None}, {"x": torch.eye(3)}, {"0": torch.ones(2)}),
     ),

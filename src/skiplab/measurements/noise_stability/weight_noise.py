@@ -142,7 +142,9 @@ def _own_weights(module: nn.Module, layers: Sequence[str] | None) -> dict[str, s
     asked = known if layers is None else dict.fromkeys(layers)
     several = {name: [each for each, (owner, _) in known.items() if owner == name] for name in asked}
     matrices = [each for name in asked for each in ([name] if name in known else several[name] or [name])]
-    check_weight_layers(module, [name for name in matrices if name not in known])
+    unknown = [name for name in matrices if name not in known]
+    if unknown or not matrices:
+        check_weight_layers(module, unknown)
     found: dict[str, str] = {}
     for name in matrices:
         if known[name] not in stored:
