@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from skiplab.checks import Refused, listed, near, require
+from skiplab.checks import Refused, listed, no_such, require
 from skiplab.subjects import Subject
 from skiplab.subjects.wiring import stored_names
 
@@ -51,7 +51,7 @@ def layer_parameters(subject: Subject, layers: Iterable[str]) -> dict[str, tuple
             raise Refused(f"{name!r} is frozen or a buffer; set requires_grad or choose others.")
         if name not in parts:
             every = (*known, *(part for part in parts if part))
-            raise Refused(f"layer {name!r} does not exist in the network.{near(name, every)}")
+            raise no_such("layer", name, every)
         inside = (key for (part, _), key in stored.items() if not name or f"{part}.".startswith(f"{name}."))
         found[name] = tuple(key for key in dict.fromkeys(inside) if key in known)
         require(

@@ -30,7 +30,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, is_lone_sample
 from skiplab.subjects.failures import LONE_SAMPLE
 from skiplab.subjects.rectifiers import is_rectifier
-from skiplab.subjects.subject import LossFunction, call_on_input
+from skiplab.subjects.subject import LossFunction
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,7 +175,7 @@ def _of_batch(subject: Subject, batch: Batch, names: Sequence[str], asked: bool)
         seen.clear()
         peaks.clear()
         restart()
-        (subject.loss_fn or call_on_input)(model, batch)
+        subject.call(model, batch)
         return dict(seen), torch.stack(peaks) if peaks else torch.zeros(1)
 
     with subject.borrowed(names, note, by_input) as restart, torch.no_grad():
