@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from oracles import tools_by_path
 from skiplab.studies import CATALOGUE
 
 TOOL = Path(__file__).parents[2] / "tools" / "quick_costs.py"
@@ -20,12 +20,7 @@ ONE, OTHER = "orhan2017/figure-3", "orhan2017/figure-4"
 @pytest.fixture
 def tool() -> ModuleType:
     """The tool as a module."""
-    spec = importlib.util.spec_from_file_location("quick_costs", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    return tools_by_path.tool("quick_costs")
 
 
 def row(study: str, times: float, problem: str = "") -> dict[str, Any]:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from oracles.tools_by_path import TOOLS, tool
 from skiplab.reproduction.runner import Options, Watcher, run_study
 from skiplab.reproduction.store import Store
 from skiplab.reproduction.study import Study
 from skiplab.studies import CATALOGUE
 
-TOOL = Path(__file__).parents[2] / "tools" / "lanes.py"
+TOOL = TOOLS / "lanes.py"
 ITEM = "yu2019/figure-10"
-
-
-def lanes() -> Any:
-    spec = importlib.util.spec_from_file_location("lanes", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Counting(Watcher):
@@ -49,7 +39,7 @@ def test_a_run_finds_what_lanes_left(tmp_path: Path) -> None:
 
 
 def test_names_are_listed_and_a_wrong_one_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert lanes().main(["--scale", "smoke", ITEM]) == 0
+    assert tool("lanes").main(["--scale", "smoke", ITEM]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{ITEM}: plain, 5 layers", f"{ITEM}: residual, 5 layers"]
     with pytest.raises(SystemExit, match="names no trial 'plain, 6 layers'; it has:\nplain, 5 layers"):
-        lanes().main(["--scale", "smoke", f"{ITEM}: plain, 6 layers"])
+        tool("lanes").main(["--scale", "smoke", f"{ITEM}: plain, 6 layers"])
