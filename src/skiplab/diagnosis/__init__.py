@@ -1,0 +1,1 @@
+"""What ails a user's network: findings, remedies and comparisons; see ``skiplab.diagnose``."""
