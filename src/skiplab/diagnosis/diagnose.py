@@ -40,8 +40,9 @@ def diagnose(
 
     The loss is ``criterion(output, target)`` or ``loss_fn(model, batch)``; without either it is inferred where that
     is safe, and said. ``budget`` are the seconds that all examinations together may take: they decide what is
-    measured, on how many samples and how precisely. ``memory`` are bytes, by default half of what is free. ``examinations``
-    names those to make (default: all). What was not measured is listed with the reason. The model stays as it is.
+    measured, on how many samples and how precisely. ``memory`` are bytes, by default half of what is free.
+    ``examinations`` names those to make (default: all). What was not measured is listed with the reason. The model
+    stays as it is.
 
     >>> report = diagnose(model, (x, y), budget=5, examinations=["layer_signals", "gradient_norms"])
     >>> [each.name for each in report.measured]
