@@ -1,0 +1,103 @@
+"""Point the instruments at a network: what ails it, how badly, where, and what would help."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from torch import nn
+
+from skiplab import linear_algebra as la
+from skiplab.checks import Refused, listed, one_of, positive
+from skiplab.diagnosis.chart import Chart, Measured, Unmeasured
+from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
+from skiplab.diagnosis.patient import SAMPLES, Patient
+from skiplab.diagnosis.report import Report
+from skiplab.diagnosis.rules import findings_of
+from skiplab.diagnosis.scan import OutOfTime, affordable, limited, scanned
+from skiplab.subjects.batches import Batch
+from skiplab.subjects.subject import Criterion, LossFunction
+
+BUDGET = 60.0  # seconds
+SHARE = 0.4  # of the time left that one examination may take
+MOST_OF_ALL = 0.25  # of the whole budget that one examination may take
+
+
+def diagnose(
+    model: nn.Module,
+    batches: Batch | Iterable[Batch],
+    *,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    budget: float = BUDGET,
+    memory: int | None = None,
+    samples: int = SAMPLES,
+    examinations: Sequence[str] | None = None,
+    name: str = "",
+    tell: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Examine a network on samples of its data and report what ails it, the worst first.
+
+    The loss is ``criterion(output, target)`` or ``loss_fn(model, batch)``; without either it is inferred where that
+    is safe, and said. ``budget`` are the seconds that all examinations together may take: they decide what is
+    measured, on how many samples and how precisely. ``memory`` are bytes, by default half of what is free.
+    ``examinations`` names those to make (default: all). What was not measured is listed with the reason. The model
+    stays as it is.
+
+    >>> report = diagnose(model, (x, y), budget=5, examinations=["layer_signals", "gradient_norms"])
+    >>> [each.name for each in report.measured]
+    ['layer_signals', 'gradient_norms']
+    """
+    budget = positive("budget", budget, BUDGET)
+    listed("examinations", examinations)
+    chosen = [one_of("examination", each, [e.name for e in EXAMINATIONS]) for each in examinations or ()]
+    start = time.monotonic()
+    tell("a first pass")
+    patient = Patient.of(model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples)
+    room = la.budget_of(memory, patient.subject.device)
+    patient, fewer = affordable(patient, budget, room)
+    chart = Chart(patient, scanned(patient))
+    for examination in EXAMINATIONS:
+        if chosen and examination.name not in chosen:
+            continue
+        left = budget - (time.monotonic() - start)
+        tell(f"{examination.name}: {examination.question}")
+        _examine(chart, examination, left, budget)
+    notes = (*patient.assumed, *([fewer] if fewer else ()))
+    seconds = time.monotonic() - start
+    return Report(
+        name or type(model).__name__,
+        findings_of(chart),
+        tuple(chart.measured.values()),
+        tuple(chart.unmeasured.values()),
+        chart.scan,
+        notes,
+        seconds,
+    )
+
+
+def _examine(chart: Chart, examination: Examination, left: float, budget: float) -> None:
+    """Make one examination if it can be made in its part of the time, else note why it was not."""
+    name, question = examination.name, examination.question
+    part = max(min(SHARE * left, MOST_OF_ALL * budget), 0.0)
+    expected = examination.passes(chart.scan) * chart.scan.seconds
+    why = examination.refusal(chart.patient, chart.scan)
+    if not why and expected > part:
+        why = f"it would take about {expected:.0f} s, and {part:.0f} s of the budget are left for it"
+    if not why:
+        start = time.monotonic()
+        try:
+            with limited(chart.patient.module, max(2 * part, 1.0)):
+                result = examination.measure(chart.patient, chart.scan, part)
+            chart.measured[name] = Measured(name, question, result, time.monotonic() - start)
+            return
+        except Refused as reason:
+            why = str(reason)
+        except OutOfTime:
+            why = f"it was ended after {time.monotonic() - start:.0f} s, its part of the budget"
+        except (RuntimeError, NotImplementedError, MemoryError) as problem:
+            # Whatever of torch, a network or an instrument fails here must not lose what the others found.
+            why = (
+                f"{type(problem).__name__}: {str(problem).strip().splitlines()[0][:160] or 'no reason given'}"
+            )
+    chart.unmeasured[name] = Unmeasured(name, question, why)

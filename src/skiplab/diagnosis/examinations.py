@@ -1,0 +1,246 @@
+"""The instruments that a diagnosis uses, cheapest and most telling first: what each asks, needs and costs.
+
+Costs are in passes, forward and backward, of the network on its samples, as measured on the networks of
+``tests/diagnosis/cases/development.py``; what is estimated to take longer than its part of the time that is left is
+not begun, and what takes longer is ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from skiplab.checks import Refused
+from skiplab.curvature.products import hessian_product
+from skiplab.curvature.spectrum_methods import Lanczos
+from skiplab.diagnosis.patient import Patient
+from skiplab.diagnosis.scan import Scan
+from skiplab.measurements import (
+    activation_patterns,
+    branch_ratios,
+    gradient_norms,
+    layer_signals,
+    noise_stability,
+    path_depth,
+    saturation,
+    singularities,
+    symmetry,
+)
+from skiplab.measurements import dominant_gradient_flow as flow
+from skiplab.measurements import gradient_shattering as shattering
+from skiplab.measurements import hessian_extremes as extremes
+from skiplab.measurements import hessian_spectrum as spectrum
+from skiplab.measurements import hessian_trace as trace
+from skiplab.measurements.result import Result
+from skiplab.randomness import torch_generator
+from skiplab.subjects.batches import Batch
+
+LINES, POINTS = 4, 24  # along which inputs gradients are compared: so many lines of so many inputs each
+FEWEST_STEPS, MOST_STEPS = 8, 60  # of Lanczos for the extremes
+FEWEST_PRODUCTS, MOST_PRODUCTS = 6, 40  # for the trace
+LARGE = 2_000_000  # parameters from which the spectrum of the whole Hessian says nothing within minutes
+NOISE_DRAWS, SYMMETRY_DRAWS = 3, 5
+
+
+@dataclass(frozen=True)
+class Examination:
+    """One instrument: ``passes`` says what it costs at least, ``measure`` is given the seconds that it may take."""
+
+    name: str
+    question: str
+    passes: Callable[[Scan], float]
+    measure: Callable[[Patient, Scan, float], Result]
+    needs_loss: bool = False
+    needs_branches: bool = False
+
+    def refusal(self, patient: Patient, scan: Scan) -> str:
+        """Why a network cannot be examined so; empty if it can."""
+        if self.needs_loss and not patient.loss.known:
+            return f"it needs a loss ({patient.loss.words})"
+        if self.needs_branches and scan.residual is None:
+            return "the network's calls to torch could not be followed, so residual branches are unknown"
+        if self.needs_branches and not (scan.residual and scan.residual.blocks):
+            return "the network has no residual branch"
+        return ""
+
+
+def _direct(instrument: Callable[..., Result], **settings: Any) -> Callable[[Patient, Scan, float], Result]:
+    """An instrument that is called with the subject and its batch."""
+    return lambda patient, scan, seconds: instrument(patient.subject, patient.batch, **settings)
+
+
+def _gradient_norms(patient: Patient, scan: Scan, seconds: float) -> Result:
+    """In training mode where statistics are the batch's: there the gradient has their part too."""
+    if not patient.fresh_statistics:
+        return gradient_norms.gradient_norms(patient.subject, patient.batch)
+    loss = {"criterion": patient.loss.criterion, "loss_fn": patient.loss.loss_fn}
+    return gradient_norms.gradient_norms(patient.module, patient.batch, mode="train", **loss)
+
+
+def _steps(patient: Patient, seconds: float, fewest: int, most: int) -> int:
+    """How many Hessian products fit into the time, by one that is timed."""
+    import time
+
+    product = hessian_product(patient.subject, patient.batch)
+    vector = torch.randn(
+        product.size, product.dimension, generator=torch_generator(0, "timing"), dtype=product.dtype
+    )
+    start = time.perf_counter()
+    product(vector.to(product.device))
+    took = time.perf_counter() - start
+    steps = int(seconds / max(took, 1e-6)) - 1
+    if steps < fewest:
+        raise Refused(
+            f"a Hessian product takes {took:.1f} s and {fewest} are needed; give a larger budget or fewer samples."
+        )
+    return min(steps, most)
+
+
+def _extremes(patient: Patient, scan: Scan, seconds: float) -> Result:
+    steps = _steps(patient, seconds, FEWEST_STEPS, MOST_STEPS)
+    return extremes.hessian_extremes(
+        patient.subject, patient.batch, max_steps=min(steps, scan.parameters), tolerance=0.05
+    )
+
+
+def _trace(patient: Patient, scan: Scan, seconds: float) -> Result:
+    products = _steps(patient, seconds, FEWEST_PRODUCTS, MOST_PRODUCTS)
+    return trace.hessian_trace(patient.subject, patient.batch, products=products)
+
+
+def _spectrum(patient: Patient, scan: Scan, seconds: float) -> Result:
+    if scan.parameters > LARGE:
+        raise Refused(
+            f"{scan.parameters:,} parameters need more Lanczos steps than minutes allow; call sl.hessian_spectrum."
+        )
+    steps = _steps(patient, seconds, FEWEST_STEPS, 4 * MOST_STEPS)
+    probes = max(1, min(4, steps // MOST_STEPS))
+    method = Lanczos(probes=probes, max_steps=min(steps // probes, scan.parameters))
+    return spectrum.hessian_spectrum(patient.subject, patient.batch, method=method, relative=True)
+
+
+def _shattering(patient: Patient, scan: Scan, seconds: float) -> Result:
+    lines = lines_between(patient.batch)
+    return shattering.gradient_shattering(patient.subject, lines)
+
+
+def lines_between(batch: Batch) -> torch.Tensor:
+    """Inputs (LINES · POINTS, …) on straight lines from one sample to the next, line after line."""
+    inputs = batch[0] if isinstance(batch, tuple | list) else batch
+    if not isinstance(inputs, torch.Tensor) or not inputs.is_floating_point() or len(inputs) < 2:
+        raise Refused("gradients are compared along lines between samples, and these inputs are not numbers.")
+    lines = min(LINES, len(inputs) - 1)
+    along = torch.linspace(0, 1, POINTS, dtype=inputs.dtype, device=inputs.device)
+    along = along.reshape(POINTS, *[1] * (inputs.ndim - 1))
+    return torch.cat([inputs[i] + along * (inputs[i + 1] - inputs[i]) for i in range(lines)])
+
+
+EXAMINATIONS = (
+    Examination(
+        "layer_signals",
+        "how large signals and gradients are in every layer",
+        lambda scan: 3,
+        _direct(layer_signals.layer_signals),
+    ),
+    Examination("saturation", "which activations are stuck", lambda scan: 3, _direct(saturation.saturation)),
+    Examination(
+        "branch_ratios",
+        "how large residual branches are beside their shortcuts",
+        lambda scan: 4,
+        _direct(branch_ratios.branch_ratios),
+        needs_branches=True,
+    ),
+    Examination(
+        "gradient_norms",
+        "whether gradients vanish or explode with depth",
+        lambda scan: 4,
+        _gradient_norms,
+        needs_loss=True,
+    ),
+    Examination(
+        "singularities",
+        "dead, overlapping and dependent units",
+        lambda scan: 6,
+        _direct(singularities.singularities),
+    ),
+    Examination(
+        "hessian_extremes",
+        "the sharpest directions of the loss, up and down",
+        lambda scan: 4 * FEWEST_STEPS,
+        _extremes,
+        needs_loss=True,
+    ),
+    Examination(
+        "gradient_shattering",
+        "whether gradients at neighbouring inputs agree",
+        lambda scan: 4 * LINES * POINTS / scan.samples,
+        _shattering,
+    ),
+    Examination(
+        "layer_cushions",
+        "how much layers damp noise in their own weights",
+        lambda scan: 3,
+        _direct(noise_stability.layer_cushions),
+    ),
+    Examination(
+        "weight_noise",
+        "how far noise in one layer's weights moves the output",
+        lambda scan: 0.5 * NOISE_DRAWS * max(1, scan.weight_layers),
+        _direct(noise_stability.weight_noise, draws=NOISE_DRAWS),
+    ),
+    Examination(
+        "activation_patterns",
+        "which rectifiers act together",
+        lambda scan: 2,
+        _direct(activation_patterns.activation_patterns),
+    ),
+    Examination(
+        "path_depth",
+        "how deep the paths are that carry the output",
+        lambda scan: 2.0 * len(scan.residual.blocks if scan.residual else ()) + 4,
+        _direct(path_depth.path_depth),
+        needs_branches=True,
+    ),
+    Examination(
+        "dominant_gradient_flow",
+        "whether gradients keep to their channels",
+        lambda scan: 30,
+        _direct(flow.dominant_gradient_flow),
+        needs_loss=True,
+    ),
+    Examination(
+        "hessian_trace",
+        "the mean curvature of the loss",
+        lambda scan: 4 * FEWEST_PRODUCTS,
+        _trace,
+        needs_loss=True,
+    ),
+    Examination(
+        "hessian_spectrum",
+        "how many directions are flat or go down",
+        lambda scan: 4 * FEWEST_STEPS,
+        _spectrum,
+        needs_loss=True,
+    ),
+    Examination(
+        "interlayer_cushions",
+        "how much blocks damp noise that enters them",
+        lambda scan: 10.0 * max(1, len(scan.blocks.names)),
+        _direct(noise_stability.interlayer_cushions, probes=8),
+    ),
+    Examination(
+        "permutation_symmetry",
+        "whether units could be exchanged without a change",
+        lambda scan: 4 + SYMMETRY_DRAWS,
+        _direct(symmetry.permutation_symmetry, draws=SYMMETRY_DRAWS),
+    ),
+    Examination(
+        "rescaling_symmetry",
+        "whether layers could be rescaled without a change",
+        lambda scan: 4 + SYMMETRY_DRAWS,
+        _direct(symmetry.rescaling_symmetry, draws=SYMMETRY_DRAWS),
+    ),
+)

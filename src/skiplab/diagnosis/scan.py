@@ -1,0 +1,130 @@
+"""What is known of a network before it is measured: its size, its blocks, and how long one pass takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from skiplab.checks import Refused
+from skiplab.diagnosis.patient import Patient
+from skiplab.subjects.blocks import Blocks
+from skiplab.subjects.hooks import visited
+from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
+from skiplab.subjects.subject import first_tensor
+from skiplab.subjects.weight_layers import weight_layers
+from skiplab.torch_private import tree_leaves
+
+LEAST_SAMPLES = 4  # below, batch statistics and intervals mean little
+PASSES_IN_BUDGET = 60  # samples are so many that this number of passes fits into the budget
+COPIES = (
+    4  # of all outputs of modules that derivatives of any instrument hold at once; measured on resnet50: 3.1
+)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Sizes and costs: ``seconds`` of a forward and backward pass on the batch, ``bytes`` of what modules return."""
+
+    parameters: int
+    weight_layers: int
+    blocks: Blocks
+    residual: ResidualBlocks | None
+    samples: int
+    seconds: float
+    bytes: int
+
+
+def scanned(patient: Patient) -> Scan:
+    """Run a network once, forward and backward, and look at its structure."""
+    seconds, size = _passed(patient)
+    module = patient.module
+    return Scan(
+        sum(parameter.numel() for parameter in module.parameters()),
+        len(weight_layers(module)),
+        patient.subject.structure,
+        _residual(patient),
+        patient.samples,
+        seconds,
+        size,
+    )
+
+
+def affordable(patient: Patient, seconds: float, memory: int) -> tuple[Patient, str]:
+    """The patient with as many samples as time and memory allow, and a sentence where these are fewer than given."""
+    if patient.samples <= LEAST_SAMPLES:
+        return patient, ""
+    few = patient.fewer(LEAST_SAMPLES)
+    took, size = _passed(few)
+    by_time = seconds / PASSES_IN_BUDGET / max(took / few.samples, 1e-9)
+    by_memory = memory / max(COPIES * size / few.samples, 1)
+    most = max(LEAST_SAMPLES, int(min(by_time, by_memory)))
+    if most >= patient.samples:
+        return patient, ""
+    scarce = "time" if by_time < by_memory else "memory"
+    return patient.fewer(most), f"samples: {most} of {patient.samples}, as many as the {scarce} allows"
+
+
+def _passed(patient: Patient) -> tuple[float, int]:
+    """Seconds of a forward and backward pass, and bytes of all that modules return in it; the second of two."""
+    sizes: list[int] = []
+
+    def note(_: nn.Module, __: Any, ___: Any, output: Any) -> None:
+        tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+        sizes.append(sum(tensor.numel() * tensor.element_size() for tensor in tensors))
+
+    took = 0.0
+    for _ in range(2):  # the first pass may initialise what later ones have
+        sizes.clear()
+        with visited(after=[(part, note) for part in patient.module.modules()]):
+            start = time.perf_counter()
+            _forward_and_backward(patient)
+            took = time.perf_counter() - start
+    return took, sum(sizes)
+
+
+def _forward_and_backward(patient: Patient) -> None:
+    subject, batch = patient.subject, patient.batch
+
+    def run(model: nn.Module) -> Tensor:
+        if patient.loss.known:
+            return subject.loss_of(model, batch)
+        output = first_tensor(subject.call(model, batch))
+        if output is None:
+            raise Refused("the network returns no tensor; wrap it to return one, or pass loss_fn.")
+        return output.sum()
+
+    with subject.borrowed(), torch.enable_grad():
+        leaves = {name: tensor.detach().requires_grad_() for name, tensor in subject.parameters.items()}
+        value = subject.with_tensors(leaves).map_models(run)
+        if value.requires_grad:
+            torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
+
+
+def _residual(patient: Patient) -> ResidualBlocks | None:
+    try:
+        return residual_blocks(patient.subject, patient.batch)
+    except Refused:
+        return None
+
+
+class OutOfTime(Exception):
+    """An examination took longer than it was given."""
+
+
+@contextmanager
+def limited(module: nn.Module, seconds: float) -> Iterator[None]:
+    """End what calls the network when its time is up, at the next call."""
+    end = time.monotonic() + seconds
+
+    def check(_: nn.Module, __: Any, ___: Any) -> None:
+        if time.monotonic() > end:
+            raise OutOfTime
+
+    with visited(before=[(module, check)]):
+        yield
