@@ -19,6 +19,7 @@ __all__ = [
     "Subject",
     "activation_patterns",
     "autocorrelation",
+    "compare",
     "dominant_gradient_flow",
     "gradient_norms",
     "gradient_shattering",

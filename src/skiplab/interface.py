@@ -11,6 +11,7 @@ from skiplab.curvature.products import HessianProduct as HessianProduct
 from skiplab.curvature.spectrum_methods import Exact as Exact
 from skiplab.curvature.spectrum_methods import Lanczos as Lanczos
 from skiplab.curvature.spectrum_methods import Moments as Moments
+from skiplab.diagnosis import comparison
 from skiplab.ensembles import Ensemble as Ensemble
 from skiplab.measurements import activation_patterns as patterns
 from skiplab.measurements import dominant_gradient_flow as flow
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from skiplab.reproduction.study import Study
 
+compare = watched(comparison.compare)
 activation_patterns = watched(patterns.activation_patterns)
 dominant_gradient_flow = watched(flow.dominant_gradient_flow)
 gradient_norms = watched(norms.gradient_norms)

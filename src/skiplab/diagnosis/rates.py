@@ -1,4 +1,4 @@
-"""A learning rate for each network, chosen on seeds of their own, so that none is helped by a rate that suits it alone.
+"""A learning rate per network, chosen on seeds of their own, so that none is helped by a rate that suits it alone.
 
 The rate with the lowest cautious loss is taken: the upper end of a one-sided interval of the mean final loss, since
 few seeds search. Where nobody gives rates, three are tried and more beside them while the best one is at an edge.
@@ -113,7 +113,7 @@ def best_of(tried: Mapping[float, float]) -> float:
 
 def _beyond(found: Mapping[str, Mapping[float, float]]) -> dict[str, tuple[float, ...]]:
     """The next rate of every network whose best one is at an edge."""
-    wanted = {}
+    wanted: dict[str, tuple[float, ...]] = {}
     for name, tried in found.items():
         best = best_of(tried)
         low, high = min(tried), max(tried)

@@ -7,6 +7,7 @@ settings of a user's own plots. Text keeps its size in points, so widths are tho
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,15 @@ def panel_letter(ax: Axes, letter: str) -> None:
         ha="left",
         va="bottom",
     )
+
+
+def svg_text(figure: Figure) -> str:
+    """The figure as the text of one SVG element, for a page that holds it; the same text each time."""
+    written = io.StringIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    text = written.getvalue()
+    return text[text.index("<svg") :]
 
 
 def save(figure: Figure, folder: Path) -> None:
