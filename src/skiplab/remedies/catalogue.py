@@ -9,8 +9,10 @@ from typing import Any
 
 from torch import nn
 
-from skiplab.checks import require
-from skiplab.remedies.looks_linear import looks_linear
+from skiplab.remedies.biases import bias_regularisation
+from skiplab.remedies.branches import rescale_branches
+from skiplab.remedies.initialising import initialise
+from skiplab.remedies.one_norm import normalise_at
 from skiplab.remedies.skips import add_skips
 from skiplab.remedies.treated import Treated
 from skiplab.subjects.batches import Batch
@@ -39,13 +41,6 @@ def _with(remedy: Callable[..., Treated], **settings: Any) -> Callable[..., Trea
     return apply
 
 
-def _looks_linear(
-    model: nn.Module, batch: Batch, *, seed: int = 0, where: Sequence[str] | None = None
-) -> Treated:
-    require(where is None, "looks-linear changes the whole network; leave where out.")
-    return Treated(looks_linear(model, seed=seed), "linear until it is trained, with orthogonal weights")
-
-
 _ALL = (
     Remedy(
         "skips-identity",
@@ -62,11 +57,53 @@ _ALL = (
         _with(add_skips, kind="orthogonal"),
     ),
     Remedy(
+        "rescale-branches",
+        "scale residual branches down",
+        "balduzzi2017",
+        "balduzzi2017/theorems",
+        _with(rescale_branches),
+    ),
+    Remedy(
+        "hardt-ma",
+        "start residual branches near 0",
+        "yu2019",
+        "yu2019/table-1",
+        _with(initialise, kind="hardt-ma"),
+    ),
+    Remedy(
         "looks-linear",
         "start as a linear function",
         "balduzzi2017",
         "balduzzi2017/figure-6",
-        _looks_linear,
+        _with(initialise, kind="looks-linear"),
+    ),
+    Remedy(
+        "orthogonal-weights",
+        "start with orthogonal weights",
+        "balduzzi2017",
+        "balduzzi2017/ll-init",
+        _with(initialise, kind="orthogonal"),
+    ),
+    Remedy(
+        "gain",
+        "start with the gain that keeps the variance of signals",
+        "orhan2017",
+        "orhan2017/figure-7",
+        _with(initialise, kind="gain"),
+    ),
+    Remedy(
+        "normalise-one-layer",
+        "normalise behind one layer",
+        "orhan2017",
+        "orhan2017/figure-8",
+        _with(normalise_at),
+    ),
+    Remedy(
+        "bias-regularisation",
+        "draw biases towards random targets",
+        "orhan2018",
+        "orhan2018/figure-5",
+        _with(bias_regularisation),
     ),
 )
 REMEDIES: Mapping[str, Remedy] = MappingProxyType({remedy.id: remedy for remedy in _ALL})

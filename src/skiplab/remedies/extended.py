@@ -41,7 +41,7 @@ def extend(part: nn.Module, extension: type[Extension]) -> None:
 @cache
 def _extended_class(extension: type[Extension], kind: type[nn.Module]) -> type[nn.Module]:
     """The subclass of a class of modules whose forward pass is extended; one and the same for every call."""
-    name = f"{extension.__name__}{kind.__name__}"
+    name = f"{kind.__name__}{extension.__name__}"
     return type(name, (extension, kind), {"__module__": __name__, "__doc__": extension.__doc__})
 
 
@@ -53,7 +53,7 @@ def _fresh(*kinds: Any) -> nn.Module:
     return fresh
 
 
-class Skipping(Extension):
+class WithSkip(Extension):
     """A block with a skip connection over it: block(x) + scale · Q x, Q = 1 where there is no matrix."""
 
     skip_matrix: Tensor | None
@@ -66,7 +66,7 @@ class Skipping(Extension):
         )
 
 
-class SkippingGroups(Extension):
+class WithSkips(Extension):
     """A Sequential with skips over some groups of its layers: from the input of one place to behind another."""
 
     skips: tuple[tuple[int, int, float, int], ...] = ()  # first and last place, scale, axis of units
@@ -88,7 +88,7 @@ class SkippingGroups(Extension):
         return f"skips over {', '.join(f'{begin}–{end}' for begin, end, *_ in self.skips)}"
 
 
-class Scaling(Extension):
+class Scaled(Extension):
     """A part whose output is multiplied by a number."""
 
     output_scale: float
@@ -97,7 +97,7 @@ class Scaling(Extension):
         return self.output_scale * super().forward(*args, **kwargs)
 
 
-class Normalising(Extension):
+class WithNorm(Extension):
     """A layer with a normalisation behind it, its submodule ``added_norm``."""
 
     added_norm: nn.Module

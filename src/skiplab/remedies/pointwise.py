@@ -26,7 +26,7 @@ def is_nonlinearity(part: nn.Module) -> bool:
     """
     if any(True for _ in (*part.children(), *part.buffers())) or not _single_numbers(part):
         return False
-    return nonlinear(_in_evaluation(part))
+    return nonlinear(in_evaluation(part))
 
 
 def nonlinear(function: Callable[[Tensor], Any]) -> bool:
@@ -54,15 +54,15 @@ def gain_of(function: Callable[[Tensor], Any]) -> float:
     √2 of ReLU (He et al., 2015), 1.59 of tanh, 1 of the identity. If z has variance 1, then so have the fields
     W φ(z) of a layer with weights of variance g²/fan-in; torch's ``calculate_gain`` has 5/3 for tanh, by experience.
 
-    >>> gain_of(torch.relu) ** 2
-    2.0
+    >>> round(gain_of(torch.relu), 4), round(gain_of(torch.tanh), 2)
+    (1.4142, 1.59)
     """
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     answer = _answer(function, torch.tensor(nodes)[None])
     if answer is None:
         return 1.0
     mean_square = float((answer[0].double().square() * torch.tensor(weights)).sum()) / math.sqrt(2 * math.pi)
-    return round(1 / math.sqrt(mean_square), 12) if mean_square > 0 else 1.0
+    return 1 / math.sqrt(mean_square) if mean_square > 0 else 1.0
 
 
 def _single_numbers(part: nn.Module) -> bool:
@@ -70,7 +70,9 @@ def _single_numbers(part: nn.Module) -> bool:
     return all(value.numel() == 1 for value in part.parameters())
 
 
-def _in_evaluation(part: nn.Module) -> Callable[[Tensor], Any]:
+def in_evaluation(part: nn.Module) -> Callable[[Tensor], Any]:
+    """A module as a function in evaluation mode, which leaves the module as it was."""
+
     def call(values: Tensor) -> Any:
         own = next((value.dtype for value in part.parameters()), values.dtype)
         was_training = part.training

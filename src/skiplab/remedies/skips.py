@@ -12,7 +12,7 @@ from torch import Tensor, fx, nn
 from skiplab.architectures.skip_matrices import orthogonal
 from skiplab.checks import Refused, one_of, positive, seeded
 from skiplab.randomness import torch_generator
-from skiplab.remedies.extended import SkipPath, Skipping, SkippingGroups, extend
+from skiplab.remedies.extended import SkipPath, WithSkip, WithSkips, extend
 from skiplab.remedies.observing import Seen, observed
 from skiplab.remedies.pointwise import is_nonlinearity, nonlinear
 from skiplab.remedies.tracing import copied, free_name, graph_module, traced, with_live_dropout
@@ -60,16 +60,17 @@ def add_skips(
     2.4.2). In this order, the first that finds something:
 
     - repeated blocks (``subjects.blocks``) that take one tensor and return one of its shape;
-    - in a ``Sequential``, a weight layer, the normalisation and dropout behind it and the nonlinearity behind those,
-      f = φ(W x + b), as in orhan2017;
+    - in a ``Sequential``, a weight layer, the normalisation and dropout behind it and the nonlinearity behind
+      those, f = φ(W x + b), as in orhan2017;
     - the same in a forward pass of the user's own, which has to be traced; the copy is then a
-      ``torch.fx.GraphModule`` with the same layer names. Otherwise it is of the model's class, and names and state dict are as they were.
+      ``torch.fx.GraphModule`` with the same layer names. Otherwise names and state dict are as they were, and the
+      classes of changed parts are subclasses of what they were.
 
     Left out are what changes the shape and what has a skip already (``subjects.residual_blocks``); ``changed`` says
     which. ``where`` names the blocks or layers to treat, or what they hold.
 
     >>> add_skips(model, x, kind="identity")
-    Sequential treated: identity skips over 1 of 2 layers (2); the others change the shape (0)
+    SequentialWithSkips treated: identity skips over 1 of 2 layers (2); the others change the shape (0)
     """
     one_of("kind", kind, KINDS)
     seeded(seed)
@@ -86,6 +87,11 @@ def add_skips(
         fit, others = _sorted(model, found, seen, residual)
         if fit:
             break
+        if find is _blocks and any("skips already" in reason for reason in others):
+            raise Refused(
+                f"The blocks of {type(model).__name__} can have no further skips: {'; '.join(others)}; rescale their "
+                "branches instead."
+            )
         reasons += [reason for reason in others if reason not in reasons]
     else:
         missing = left_out(model) and f"; {left_out(model)}"
@@ -249,11 +255,11 @@ def _with_skips(
             homes.setdefault(over.home, []).append((*over.places, scale, over.axis))
         else:
             block = changed.get_submodule(over.name)
-            extend(block, Skipping)
+            extend(block, WithSkip)
             block.register_buffer("skip_matrix", matrix)
             block.skip_scale, block.skip_axis = scale, over.axis  # type: ignore[assignment]
     for name, skips in homes.items():
-        extend(changed.get_submodule(name), SkippingGroups)
+        extend(changed.get_submodule(name), WithSkips)
         changed.get_submodule(name).skips = tuple(skips)  # type: ignore[assignment]
     return changed if graph is None else graph_module(model, changed, graph)
 
