@@ -32,6 +32,7 @@ __all__ = [
     "looks_linear",
     "path_depth",
     "permutation_symmetry",
+    "remedies",
     "rescaling_symmetry",
     "results",
     "run",

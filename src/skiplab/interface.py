@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skiplab import remedies as remedies
 from skiplab.checks import Refused
 from skiplab.curvature import products as product
 from skiplab.curvature.products import HessianProduct as HessianProduct
