@@ -37,6 +37,7 @@ __all__ = [
     "results",
     "run",
     "singularities",
+    "try_remedies",
     "weight_noise",
 ]
 

@@ -12,7 +12,7 @@ from skiplab.curvature.products import HessianProduct as HessianProduct
 from skiplab.curvature.spectrum_methods import Exact as Exact
 from skiplab.curvature.spectrum_methods import Lanczos as Lanczos
 from skiplab.curvature.spectrum_methods import Moments as Moments
-from skiplab.diagnosis import comparison
+from skiplab.diagnosis import comparison, remedy_trials
 from skiplab.ensembles import Ensemble as Ensemble
 from skiplab.measurements import activation_patterns as patterns
 from skiplab.measurements import dominant_gradient_flow as flow
@@ -52,6 +52,7 @@ path_depth = watched(paths.path_depth)
 permutation_symmetry = watched(symmetry.permutation_symmetry)
 rescaling_symmetry = watched(symmetry.rescaling_symmetry)
 singularities = watched(singular.singularities)
+try_remedies = watched(remedy_trials.try_remedies)
 weight_noise = watched(noise.weight_noise)
 
 

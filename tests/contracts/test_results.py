@@ -39,7 +39,7 @@ RESULTS: dict[str, Measure] = {
     "weight_noise": lambda net, batch: sl.weight_noise(net, batch),
 }
 NO_RESULT = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject"}
-NO_RESULT |= {"hessian_product", "looks_linear", "results", "run"}
+NO_RESULT |= {"compare", "hessian_product", "looks_linear", "results", "run", "try_remedies"}
 
 
 def network(depth: int = 2) -> nn.Module:

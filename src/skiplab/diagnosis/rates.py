@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy import stats
 
 from skiplab.checks import positive, require
@@ -67,7 +68,7 @@ def choose_rates(
     *,
     seeds: Sequence[int],
     steps: int,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     tell: Tell = lambda text: None,
 ) -> dict[str, Chosen]:
     """The best rate of every network; ``entering(name, seed, rate)`` makes one that has not been trained."""

@@ -108,7 +108,7 @@ def _groups(entrants: Sequence[Entrant]) -> list[list[int]]:
     for place, each in enumerate(entrants):
         for group in groups:
             first = entrants[group[0]]
-            if first.penalty is None and each.penalty is None and _alike(first.model, each.model):
+            if first.penalty is None and each.penalty is None and alike(first.model, each.model):
                 group.append(place)
                 break
         else:
@@ -116,7 +116,8 @@ def _groups(entrants: Sequence[Entrant]) -> list[list[int]]:
     return groups
 
 
-def _alike(one: nn.Module, other: nn.Module) -> bool:
+def alike(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two networks have equal parts, so that they may be stacked."""
     try:
         Ensemble.of([one, other], device="meta")
     except (Refused, *FAILS):

@@ -38,14 +38,19 @@ class Difference:
     seeds: int
     why: str = ""
 
+    @property
+    def interval(self) -> str:
+        """The mean difference with its interval, in words."""
+        return _interval(self.value, self.low, self.high)
+
+    @property
+    def verdict(self) -> str:
+        """Who is better, or that nobody is shown to be, or why there is no telling."""
+        return self.why or (f"{self.better} is better" if self.better else "no difference shown")
+
     def __str__(self) -> str:
-        pair = f"{self.first} − {self.second}: {_interval(self.value, self.low, self.high)}"
-        if self.why:
-            return f"{pair}; {self.why}"
-        if math.isnan(self.p):
-            return pair
-        verdict = f"{self.better} is better" if self.better else "no difference shown"
-        return f"{pair}; {verdict}, p {_with_sign(p_value(self.p))}"
+        tested = "" if math.isnan(self.p) else f", p {_with_sign(p_value(self.p))}"
+        return f"{self.first} − {self.second}: {self.interval}; {self.verdict}{tested}"
 
 
 def mean_interval(

@@ -67,9 +67,12 @@ def compare(
     batch's own statistics in normalisation. A loss is inferred only where that is safe. Ctrl-C ends it with the
     models that are finished.
 
-    >>> found = compare({"narrow": narrow, "wide": wide}, (x, y), seeds=3, steps=20, rate=0.01)
-    >>> print(found)  # final losses with intervals, pairs with verdicts, what was measured
-    >>> found.frame(), found.plot(), found.save("comparison.html")
+    >>> models = {"linear": lambda: torch.nn.Linear(4, 3), "mine": lambda: model}
+    >>> found = compare(models, (x, y), seeds=3, steps=20, rate=0.01, measure=["weight_noise"])
+    >>> print(repr(found).splitlines()[0])  # then losses with intervals, pairs with verdicts, what was measured
+    2 models, 3 seeds, 20 steps of Adam on 16 samples in batches of 16
+    >>> sorted(found.frame().quantity.unique())[:3]  # .plot() draws, .save("comparison.html") writes a page
+    ['diverged', 'final accuracy', 'final loss']
     """
     require(
         isinstance(models, Mapping) and len(models) > 0,
