@@ -17,14 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, near, no_such, require
+from skiplab.checks import Refused, near, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.result import Result
-from skiplab.measurements.tallies import square_sum, tallied, told
+from skiplab.measurements.tallies import check_names, square_sum, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.following import Call, Followed
@@ -101,7 +100,7 @@ def branch_ratios(
     0        0    0.5     1.5
     """
     subject = Subject.of(target, loss_fn=loss_fn, train_mode=mode == "train")
-    _check_names(subject.module, layers)
+    check_names(subject.module, layers)
     known: dict[str, ResidualBlock] = {}
     structures: list[ResidualBlocks] = []
 
@@ -179,12 +178,6 @@ def _operands(call: Call) -> list[Tensor]:
 def _squares(values: Tensor, count: int) -> Tensor:
     """The sum of squares as if the values were spread over so many numbers, as a broadcast spreads them."""
     return square_sum(values) * (count / max(values.numel(), 1))
-
-
-def _check_names(module: nn.Module, layers: Sequence[str] | None) -> None:
-    from skiplab.measurements.tallies import check_names
-
-    check_names(module, None if layers is None else [str(name).split("#")[0] for name in layers])
 
 
 def _chosen(network: str, places: Sequence[str], layers: Sequence[str] | None) -> list[str]:

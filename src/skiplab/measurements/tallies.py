@@ -6,9 +6,10 @@ refused, and the module that made the first of them is named (``subjects/not_fin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,10 @@ from skiplab.checks import listed, no_such, one_of, require
 from skiplab.measurements.batch_statistics import MODES, with_batch_statistics
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, outside_inference_mode
+from skiplab.subjects.hooks import visited
 from skiplab.subjects.not_finite import first_not_finite
+from skiplab.subjects.subject import first_tensor
+from skiplab.torch_private import without_subclasses
 
 Sums = TypeVar("Sums")
 SOUND = (1e-25, 1e30)  # mean squares that are neither lost nor infinite in float32
@@ -65,9 +69,27 @@ def tallied(
             moded = with_batch_statistics(subject, batch) if mode == "batch" else subject
             for member, sums in enumerate(found.networks):
                 own = moded.alone(member)
-                if not observe(own, batch, sums) and not found.first_not_finite[member]:
+                with _answers_of(own.module) as sound:
+                    sound.append(observe(own, batch, sums))
+                if not all(sound) and not found.first_not_finite[member]:
                     found.first_not_finite[member] = first_not_finite(own, batch)
     return found
+
+
+@contextmanager
+def _answers_of(module: nn.Module) -> Iterator[list[bool]]:
+    """Note of each answer that the network gives whether it is free of NaN and ∞; −∞ is a logit of no probability."""
+    sound: list[bool] = []
+
+    def look(_: nn.Module, __: Any, ___: Any, output: Any) -> None:
+        answer = first_tensor(output)
+        if answer is not None:
+            with without_subclasses():  # a followed tensor would count this as a call
+                values = answer.detach()
+                sound.append(bool(((values.abs() if values.is_complex() else values) < torch.inf).all()))
+
+    with visited(after=[(module, look)]):
+        yield sound
 
 
 def square_sum(values: Tensor) -> Tensor:
@@ -85,12 +107,12 @@ def square_sum(values: Tensor) -> Tensor:
 
 
 def check_names(module: nn.Module, layers: Sequence[str] | None, more: Iterable[str] = ()) -> None:
-    """Refuse names that are no module's, nor one of ``more``."""
+    """Refuse names that are no module's, nor one of ``more``; a later call of a module is ``name#2``."""
     listed("layers", layers)
     require(layers is None or len(layers) > 0, "layers is empty; name a layer, or leave it out for all.")
     known = (*dict(module.named_modules()), *more)
     for name in layers or ():
-        if name not in known:
+        if name not in known and str(name).partition("#")[0] not in known:
             raise no_such("layer", name, known)
 
 
