@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from skiplab.checks import require
-from skiplab.diagnosis.references import FORM, INFINITY, PLACE
+from skiplab.diagnosis.references import FORM, INFINITY, PLACE, read_references
 from skiplab.experiments.gains import LEARNED, chance
 from skiplab.files import sealed_json, write_bytes
 from skiplab.reproduction.judgement import Judgement, judgements
@@ -34,7 +34,7 @@ from skiplab.reproduction.store import StudyRun, published
 
 DECLARED = Path(__file__).with_suffix(".toml")
 SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?"}
-# A network's training accuracy over the best one's of its study and data; the gap between leaves out neither. Ours.
+# A network's training accuracy over the best one's of its study and data; what lies between counts as neither. Ours.
 WELL, BADLY = 0.7, 0.5
 QUANTILES = (0.05, 0.5, 0.95)
 TELLS = 0.2  # an area under the curve within .5 ± .2 says nothing about a single network
@@ -66,7 +66,12 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{PLACE} {'is' if same else 'is NOT'} what tools/references.py writes")
         return 0 if same else 1
     write_bytes(PLACE, content)
-    print(f"{PLACE}: {len(content):,} bytes")
+    for each in read_references(PLACE).quantities.values():
+        told = f"AUC {each.auc:.2f}" if each.auc is not None else ""
+        print(
+            f"{each.id:28} {told:9} {each.reference}"
+            + f"; says little: {each.says_little}" * (not each.tells)
+        )
     return 0
 
 
@@ -169,23 +174,12 @@ VALUES: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
 }
 # What a network is known by; one that several studies trained counts once, in the first study.
 KNOWN_BY = (
-    "stage",
-    "data",
-    "model",
-    "skip",
-    "gain",
-    "depth",
-    "biases",
-    "norm",
-    "blocks",
-    "width",
-    "seed",
-    "run",
-)
+    "stage", "data", "model", "skip", "gain", "depth", "biases", "norm", "blocks", "width", "seed", "run",
+)  # fmt: skip
 
 
 def networks(declared: Mapping[str, Any]) -> pd.DataFrame:
-    """One row per network: its value, what it is, and the accuracy that it ends with where that decides."""
+    """One row per network: its value, what it is, and its accuracy, as such and over the best, where that decides."""
     found = [_of_study(declared, study, stage) for study, stage in declared["studies"].items()]
     table = pd.concat(found, ignore_index=True)
     known = [name for name in KNOWN_BY if name in table]
@@ -203,7 +197,9 @@ def _of_study(declared: Mapping[str, Any], study: str, stage: str) -> pd.DataFra
     if declared["told_by"] == "accuracy":
         accuracy = matching(rows, quantity="accuracy")
         last = accuracy[accuracy["epoch"] == accuracy["epoch"].max()]
-        table["accuracy"] = last.set_index("network")["value"].astype(float)
+        best = last.groupby("data", observed=True)["value"].transform("max")
+        table["accuracy"] = _one_each(last, last["value"])
+        table["share"] = _one_each(last, last["value"].astype(float) / best.astype(float))
     require(bool(table.notna().all(axis=None)), f"{declared['id']}: a network of {study} lacks a number.")
     return table
 
@@ -258,11 +254,9 @@ def sides(declared: Mapping[str, Any], table: pd.DataFrame) -> tuple[np.ndarray,
     healthy, sick = (matching(table, **declared.get(side, {})) for side in ("healthy", "sick"))
     never = nothing
     if told_by == "accuracy":
-        share = table["accuracy"] / table.groupby(["study", "data"])["accuracy"].transform("max")
-        healthy, sick = healthy[share[healthy.index] >= WELL], sick[share[sick.index] <= BADLY]
+        healthy, sick = healthy[healthy["share"] >= WELL], sick[sick["share"] <= BADLY]
         never = sick[sick["accuracy"] < LEARNED * sick["data"].map(chance).astype(float)]
-    for side, part in {"healthy": healthy, "sick": sick}.items():
-        require(len(part) > 0, f"{declared['id']} has no {side} network; mend {DECLARED.name}.")
+    require(bool(len(healthy) and len(sick)), f"{declared['id']} has no healthy or no sick networks.")
     return _values(healthy), _values(sick), _values(never)
 
 
@@ -297,9 +291,9 @@ def claim_of(full: str) -> dict[str, Any]:
     study, _, name = full.rpartition(":")
     found: dict[str, Judgement] = {each.claim: each for each in judgements(run_of(study).verdicts)}
     require(name in found, f"{study} has no claim {name!r}; mend {DECLARED.name}.")
-    judged = found[name]
-    depends = {"depends": judged.depends} if judged.depends else {}
-    return {"place": judged.source, "verdict": SIGNS[judged.verdict], "text": judged.text} | depends
+    judged, depends = found[name], found[name].depends
+    told = {"place": judged.source, "verdict": SIGNS[judged.verdict], "text": judged.text}
+    return told | ({"depends": depends} if depends else {})
 
 
 if __name__ == "__main__":

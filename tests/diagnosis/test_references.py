@@ -10,12 +10,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from oracles.tools_by_path import tool
 from skiplab.checks import Refused
 from skiplab.diagnosis.references import PLACE, Quantity, Range, Support, read_references, references
 from skiplab.files import Damaged
-from skiplab.measurements.gradient_norms import GradientNorms
+from skiplab.measurements.gradient_norms import GradientNorms, gradient_norms
+from skiplab.randomness import torch_generator
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.store import published
 
@@ -44,7 +46,7 @@ def test_the_check_says_when_the_file_is_another(
     made: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(made, "PLACE", tmp_path / "references.json")
-    monkeypatch.setattr(made, "written", lambda: b"{}\n")
+    monkeypatch.setattr(made, "written", PLACE.read_bytes)
     assert made.main(["--check"]) == 1
     assert made.main([]) == 0
     assert made.main(["--check"]) == 0
@@ -71,6 +73,64 @@ def test_the_decay_of_a_published_network_is_what_the_instrument_says(made: Modu
     assert made.VALUES["minus total slope"](one.assign(network=0)).item() == pytest.approx(-oracle)
 
 
+def test_gradients_of_plain_rectifiers_decay_by_gain_over_root_two_per_layer(made: ModuleType) -> None:
+    declared = {
+        "id": "some",
+        "told_by": "accuracy",
+        "studies": {"orhan2017/figure-8": "decide"},
+        "where": {"quantity": "gradient_norm", "epoch": 0, "model": "plain"},
+        "value": "total slope",
+    }
+    found = made.networks(declared).groupby("gain")["value"].median()
+    assert len(found) == 4
+    for gain, decay in found.items():  # a rectifier passes half of the squared gradient on
+        assert decay == pytest.approx(-math.log(gain / math.sqrt(2)) * 29, abs=0.5)
+
+
+def test_the_initial_gain_is_the_gain_of_a_layer_and_root_two_of_it_the_branch_ratio(
+    made: ModuleType,
+) -> None:
+    import pandas as pd
+
+    inputs, units, gain = 50, 200_000, 0.3
+    stream = np.random.default_rng(0)
+    x = stream.exponential(size=inputs)  # any input will do, of any mean
+    pushed = stream.normal(0, gain / math.sqrt(inputs), (units, inputs)) @ x
+    of_layer, of_branch = (np.sqrt(np.mean(y**2) / np.mean(x**2)) for y in (pushed, pushed.clip(0)))
+    row = pd.DataFrame({"network": [0], "gain": [gain]})
+    assert made.VALUES["gain"](row).item() == pytest.approx(of_layer, rel=0.01)
+    assert made.VALUES["gain over root two"](row).item() == pytest.approx(of_branch, rel=0.01)
+
+
+@pytest.mark.parametrize(("gain", "skip", "decay", "growth"), [
+    (2**0.5, 0, "healthy", "healthy"), (0.3, 0, "sick", "healthy"),
+    (0.2, 1, "healthy", "healthy"), (2**0.5, 1, "healthy", "sick"),
+])  # fmt: skip
+def test_networks_drawn_anew_are_placed_where_published_ones_lie(
+    gain: float, skip: int, decay: str, growth: str
+) -> None:
+    stream = torch_generator(0, "drawn anew")
+    network = nn.Sequential(*(Block(48, gain, skip, stream) for _ in range(30)), nn.Linear(48, 10))
+    batch = torch.randn(64, 48, generator=stream), torch.randint(10, (64,), generator=stream)
+    norms = gradient_norms(network, batch, criterion=nn.CrossEntropyLoss(), mode="train")
+    assert len(norms.layers) == 30
+    total = norms.slope.item() * 29
+    assert references().quantities["gradient-decay"].side(total) == decay
+    assert references().quantities["gradient-growth"].side(-total) == growth
+
+
+class Block(nn.Module):
+    """ReLU(W x) + skip · x."""
+
+    def __init__(self, width: int, gain: float, skip: int, stream: torch.Generator) -> None:
+        super().__init__()
+        self.linear, self.skip = nn.Linear(width, width, bias=False), skip
+        nn.init.normal_(self.linear.weight, 0, gain / math.sqrt(width), generator=stream)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x).relu() + self.skip * x
+
+
 def test_a_layer_without_gradient_has_vanished_altogether(made: ModuleType) -> None:
     import pandas as pd
 
@@ -81,19 +141,27 @@ def test_a_layer_without_gradient_has_vanished_altogether(made: ModuleType) -> N
 def test_healthy_and_sick_are_told_by_the_share_of_the_best_accuracy(made: ModuleType) -> None:
     import pandas as pd
 
-    accuracy = [1.0, 0.7, 0.69, 0.51, 0.5, 0.14, 0.5, 0.36, 0.25]  # the second study's best is its own
-    table = pd.DataFrame(
-        {
-            "study": ["one"] * 6 + ["two"] * 3,
-            "data": "cifar10",
-            "accuracy": accuracy,
-            "value": np.arange(9.0),
-        }
-    )
+    share = [1.0, 0.7, 0.69, 0.51, 0.5, 0.2, 0.1]
+    accuracy = [0.7 * each for each in share]
+    table = pd.DataFrame({"data": "cifar10", "share": share, "accuracy": accuracy, "value": np.arange(7.0)})
     healthy, sick, never = made.sides({"id": "some", "told_by": "accuracy"}, table)
-    assert healthy.tolist() == [0, 1, 6, 7]
-    assert sick.tolist() == [4, 5, 8]
-    assert never.tolist() == [5]  # 1.5 times the chance of ten classes is .15
+    assert healthy.tolist() == [0, 1]
+    assert sick.tolist() == [4, 5, 6]
+    assert never.tolist() == [5, 6]  # 1.5 times the chance of ten classes is .15
+
+
+def test_a_share_is_one_of_the_best_network_of_the_study_on_the_same_data(made: ModuleType) -> None:
+    declared = {
+        "id": "some",
+        "told_by": "accuracy",
+        "studies": {"orhan2018/figure-S7": "wide-units"},
+        "where": {"quantity": "overlap", "epoch": 100},
+    }
+    found = made.networks(declared)
+    assert len(found) == 200
+    for _, part in found.groupby("data"):
+        assert part["share"].max() == 1
+        assert part["accuracy"].to_numpy() == pytest.approx(part["share"] * part["accuracy"].max())
 
 
 def test_the_area_under_the_curve_is_the_share_of_pairs_in_order(made: ModuleType) -> None:

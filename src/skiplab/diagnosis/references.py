@@ -100,11 +100,12 @@ class Quantity:
 
     @property
     def reference(self) -> str:
-        """The ranges in a sentence, with the study behind them."""
+        """The ranges in words, with the first study behind them and how many more there are."""
         parts = {"healthy networks have": self.healthy, "sick ones": self.sick}
         known = [f"{words} {each}" for words, each in parts.items() if each is not None]
         known = known or [f"networks {name} have {each}" for name, each in self.kinds.items()]
-        return f"{', '.join(known)} ({', '.join(self.studies)})"
+        first, *others = self.studies
+        return f"{', '.join(known)} ({first}{f' and {len(others)} more' if others else ''})"
 
 
 @dataclass(frozen=True)
