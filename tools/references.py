@@ -49,6 +49,10 @@ RULES = {
     "healthy": "All of these networks train well.",
     "unknown": "Nobody trained these networks.",
 }
+CAUTION = (
+    "Networks differ in a few designs (kind, gain, depth), and n counts draws of these: an area under the curve says "
+    "how designs differ, not how draws of one design do."
+)
 APPLIES = {
     "skips": "residual networks",
     "no skips": "networks without skips",
@@ -85,6 +89,7 @@ def written() -> bytes:
     content = {
         "form": FORM,
         "made by": "python tools/references.py",
+        "caution": CAUTION,
         "says little": f"an area under the curve within .5 ± {TELLS:g}, no sick networks, or what the words say",
         "told by": RULES,
         "applies": APPLIES,

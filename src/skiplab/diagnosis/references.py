@@ -151,6 +151,7 @@ class References:
     applies: Mapping[str, str]
     rules: Mapping[str, str]  # how healthy networks are told from sick ones, by ``told_by``
     runs: Mapping[str, Mapping[str, Any]]
+    caution: str
 
     def of(self, finding: str) -> tuple[Quantity, ...]:
         """The quantities that may decide about a finding, the best separated first."""
@@ -181,6 +182,7 @@ def read_references(path: Path) -> References:
             applies=content["applies"],
             rules=content["told by"],
             runs=content["runs"],
+            caution=content["caution"],
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise Damaged(f"{path} lacks something ({type(error).__name__})") from error
