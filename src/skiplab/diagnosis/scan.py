@@ -35,6 +35,7 @@ class Scan:
     weight_layers: int
     blocks: Blocks
     residual: ResidualBlocks | None
+    normalised: bool
     samples: int
     seconds: float
     bytes: int
@@ -49,6 +50,7 @@ def scanned(patient: Patient) -> Scan:
         len(weight_layers(module)),
         patient.subject.structure,
         _residual(patient),
+        any(is_normalisation(part) for part in module.modules()),
         patient.samples,
         seconds,
         size,
@@ -104,6 +106,11 @@ def _forward_and_backward(patient: Patient) -> None:
         value = subject.with_tensors(leaves).map_models(run)
         if value.requires_grad:
             torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
+
+
+def is_normalisation(part: nn.Module) -> bool:
+    """Whether a module normalises, by its class: torch's kinds, and what other libraries call RMSNorm and the like."""
+    return "norm" in type(part).__name__.lower()
 
 
 def _residual(patient: Patient) -> ResidualBlocks | None:
