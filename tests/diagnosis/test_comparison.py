@@ -116,7 +116,7 @@ def test_json_has_no_number_that_json_has_not(found: Comparison) -> None:
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [model["name"] for model in content["models"]] == ["plain", "residual"]
     assert content["differences"][0]["better"] == "residual"
-    low, mean, high = (content["models"][0]["final loss"][end] for end in ("low", "mean", "high"))
+    low, mean, high = (content["models"][0]["final_loss"][end] for end in ("low", "mean", "high"))
     assert low < mean < high
 
 

@@ -185,7 +185,7 @@ def test_text_table_json_notebook_and_figure(found: RemedyTrials) -> None:
     assert "cost: 24 networks trained, 0 of them to choose rates" in text
     assert len(found.frame()) == 24
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert content["candidates"][0]["minus untreated"]["high"] < 0
+    assert content["candidates"][0]["minus_untreated"]["high"] < 0
     assert "<td>redraw</td>" in found._repr_html_()
     lines = [line for line in found.plot().axes[0].get_lines() if not line.get_label().startswith("_")]
     assert len({line.get_color() for line in lines}) == len(lines) == 6

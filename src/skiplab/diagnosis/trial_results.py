@@ -129,8 +129,8 @@ class RemedyTrials:
                     "changed": each.changed,
                     "rate": each.rate.rate,
                     "rate_at_edge": each.rate.at_edge,
-                    LOSS: _ends(*mean_interval(each.finals)),
-                    "minus untreated": self._difference_in_numbers(each.id),
+                    "final_loss": _ends(*mean_interval(each.finals)),
+                    "minus_untreated": self._difference_in_numbers(each.id),
                     "diverged": int(each.diverged.sum()),
                 }
                 for each in self.candidates

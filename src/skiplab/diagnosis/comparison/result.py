@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WIDTH = 116
 LOSS, ACCURACY, TEST_LOSS, TEST = "final loss", "final accuracy", "test loss", "test accuracy"
+QUANTITIES = (LOSS, ACCURACY, TEST_LOSS, TEST)
 ENDS = ("mean", "low", "high")
 ANYWHERE = (-np.inf, np.inf)
 BOUNDS = {ACCURACY: (0.0, 1.0), TEST: (0.0, 1.0)}
@@ -132,7 +133,10 @@ class Comparison:
         """All that the text says, as plain numbers; None stands for what is unknown or has no end."""
         models = []
         for runs in self.runs:
-            finals = {name: _estimate(name, values) for name, values in runs.finals.items()}
+            none = np.array([])
+            finals = {
+                name.replace(" ", "_"): _estimate(name, runs.finals.get(name, none)) for name in QUANTITIES
+            }
             models.append(
                 {
                     "name": runs.name,
@@ -164,6 +168,7 @@ class Comparison:
             ],
             "unmeasured": [vars(each) for each in self.unmeasured],
             "notes": list(self.notes),
+            "stopped": self.stopped,
         }
 
     def plot(self) -> Any:
