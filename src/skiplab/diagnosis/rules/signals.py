@@ -50,9 +50,15 @@ def zero_weights(chart: Chart) -> Iterator[Finding]:
             else ": no gradient passes it at the first step"
         )
         yield finding(
-            "zero-weights", Grade("info" if inside else "warning", 1.0), (place,), words, 1.0, "share of weights",
-            reference="weights are drawn at random, but for branches that are to start at 0", remedy=REDRAW,
-        )  # fmt: skip
+            "zero-weights",
+            Grade("info" if inside else "warning", 1.0),
+            (place,),
+            words,
+            1.0,
+            "share of weights",
+            reference="weights are drawn at random, but for branches that are to start at 0",
+            remedy=REDRAW,
+        )
 
 
 def stuck_activations(chart: Chart) -> Iterator[Finding]:
@@ -70,23 +76,41 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
             if grade.severity == "severe":
                 words = f"nothing passes {place}: none of its units is active for any sample"
                 yield finding(
-                    "dead-layer", CERTAIN, where, words, never, "share of units",
-                    limits=limits.NEVER_ACTIVE, remedy=(*REDRAW, "skips-identity"),
-                )  # fmt: skip
+                    "dead-layer",
+                    CERTAIN,
+                    where,
+                    words,
+                    never,
+                    "share of units",
+                    limits=limits.NEVER_ACTIVE,
+                    remedy=(*REDRAW, "skips-identity"),
+                )
             elif grade.is_bad:
                 words = f"{never:.0%} of the units of {place} are active for no sample"
                 yield finding(
-                    "dead-units", grade, where, words, never, "share of units",
-                    limits=limits.NEVER_ACTIVE, remedy=(*REDRAW, "skips-identity"),
-                )  # fmt: skip
+                    "dead-units",
+                    grade,
+                    where,
+                    words,
+                    never,
+                    "share of units",
+                    limits=limits.NEVER_ACTIVE,
+                    remedy=(*REDRAW, "skips-identity"),
+                )
         else:
             grade = limits.SATURATED.grade(saturated)
             if grade.is_bad:
                 words = f"{saturated:.0%} of {place} is saturated, where its slope is below a twentieth of the largest"
                 yield finding(
-                    "saturated-activations", grade, where, words, saturated, "share of numbers",
-                    limits=limits.SATURATED, remedy=(*REDRAW, "normalise-one-layer"),
-                )  # fmt: skip
+                    "saturated-activations",
+                    grade,
+                    where,
+                    words,
+                    saturated,
+                    "share of numbers",
+                    limits=limits.SATURATED,
+                    remedy=(*REDRAW, "normalise-one-layer"),
+                )
 
 
 def fading_signals(chart: Chart) -> Iterator[Finding]:
