@@ -1,4 +1,4 @@
-"""Signals that stop, shrink, grow or break: layers that pass nothing on, weights that are 0, activations that are stuck."""
+"""Signals that stop, shrink, grow or break: dead layers, weights that are 0, activations that are stuck."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from skiplab.diagnosis import thresholds as limits
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.finding import Finding
 from skiplab.diagnosis.rules.evidence import finding
-from skiplab.diagnosis.rules.places import layer_before
 from skiplab.diagnosis.thresholds import CERTAIN, Grade
 from skiplab.measurements.branch_ratios import BranchRatios
 from skiplab.measurements.layer_signals import LayerSignals
@@ -131,7 +130,7 @@ def fading_signals(chart: Chart) -> Iterator[Finding]:
     yield from _worst(
         [(place, v, limits.VARIATION.grade(v)) for place, v in varied],
         "vanishing-signals",
-        "from {place} on samples can hardly be told apart: {value:.1g} of the output's mean square differs between them",
+        "from {place} on samples are hardly told apart: they differ in {value:.1g} of the mean square",
         "share of the mean square",
         limits.VARIATION,
         ("skips-identity", *REDRAW, "normalise-one-layer"),
@@ -182,5 +181,5 @@ def _worst(
 
 def _with_layer(chart: Chart, activation: str) -> tuple[str, ...]:
     """The weight layer before an activation, if it is known, and the activation."""
-    layer = layer_before(chart, activation)
+    layer = chart.scan.layer_before(activation)
     return (activation,) if layer is None else (layer, activation)

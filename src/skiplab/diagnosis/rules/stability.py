@@ -1,4 +1,4 @@
-"""How noise in weights travels, how gradients flow and how deep paths are: facts, since none of them tells sick from healthy."""
+"""How noise travels, how gradients flow, how deep paths are: facts, since none tells sick from healthy networks."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def noise(chart: Chart) -> Iterator[Finding]:
         return
     place = int(changes.masked_fill(~known, -math.inf).argmax())
     value, low, high = (float(getattr(by_layer, end)[0, place]) for end in ("value", "low", "high"))
-    words = f"noise of a tenth in the weights of {found.layers[place]} moves outputs by {value:.0%}, the most of all layers"
+    name = found.layers[place]
+    words = f"noise of a tenth in the weights of {name} moves outputs by {value:.0%}, the most of all layers"
     yield finding(
         "noise-sensitive",
         FACT,
-        (found.layers[place],),
+        (name,),
         words,
         value,
         "relative change",

@@ -33,7 +33,7 @@ def duplicated_units(chart: Chart) -> Iterator[Finding]:
         closest, count = float(distance.nan_to_num(2).min().clamp_min(0)), int(near.sum())
         units = near.nonzero().flatten().tolist()
         named = ", ".join(map(str, units[:4])) + ", …" * (len(units) > 4)
-        words = f"{count} units of {layer.name} copy another ({named}): 1 − correlation of their weights is {closest:.1g}"
+        words = f"{count} units of {layer.name} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
         yield finding(
             "duplicated-units",
             Grade("warning", 1.0),
