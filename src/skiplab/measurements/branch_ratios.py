@@ -136,9 +136,7 @@ class _Sums:
     total: Tensor
 
     def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.branch + other.branch, self.shortcut + other.shortcut, self.total + other.total
-        )
+        return _Sums(self.branch + other.branch, self.shortcut + other.shortcut, self.total + other.total)
 
     def ordered(self, branch: int) -> _Sums:
         """The sums if the branch is this operand, 0 or 1; as they are measured it is 0."""
@@ -188,5 +186,7 @@ def _chosen(network: str, places: Sequence[str], layers: Sequence[str] | None) -
     for name in layers or ():
         if name not in places:
             hint = near(name, places)
-            raise Refused(f"layer {name!r} adds no branch to what it began with; name a residual block.{hint}")
+            raise Refused(
+                f"layer {name!r} adds no branch to what it began with; name a residual block.{hint}"
+            )
     return list(places) if layers is None else list(dict.fromkeys(layers))

@@ -42,7 +42,9 @@ from skiplab.subjects.hooks import After, first_argument, visited
 from skiplab.subjects.subject import Criterion, LossFunction, first_tensor
 from skiplab.subjects.weight_layers import holds_several, multiplies, unit_axis, weight_matrices
 
-ENTRIES = 8192  # numbers of a sample's output in which variation is taken: an error of about 1 % in larger ones
+ENTRIES = (
+    8192  # numbers of a sample's output in which variation is taken: an error of about 1 % in larger ones
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +56,9 @@ class LayerSignals(Result):
     """
 
     title = "Layer signals"
-    reference = "Glorot & Bengio (2010) on signals and gradients that keep their size; the row per layer is ours"
+    reference = (
+        "Glorot & Bengio (2010) on signals and gradients that keep their size; the row per layer is ours"
+    )
     yardstick = "a layer that keeps the size of what it is given has gain 1"
     by_decades = True
 
@@ -145,7 +149,11 @@ def layer_signals(
     for name in layers or places.names[: not called]:
         if not any(lies_in(place, [name]) for place in called):
             raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
-    silent = (name for name in found.places if not any(row[name].given_count for row in found.networks if name in row))
+    silent = (
+        name
+        for name in found.places
+        if not any(row[name].given_count for row in found.networks if name in row)
+    )
     whole = 1.0 if is_sum else sum(masses) / subject.size
     return LayerSignals(
         layers=found.places,
@@ -183,7 +191,9 @@ class _Places:
                     if matrix.startswith(prefix) and lies_in(matrix, layers)
                 }
         hidden = {matrix for several in inside.values() for matrix in several}
-        chosen = {name: part for name, part in products.items() if name not in hidden and lies_in(name, layers)}
+        chosen = {
+            name: part for name, part in products.items() if name not in hidden and lies_in(name, layers)
+        }
         return _Places(chosen, {name: several for name, several in inside.items() if several})
 
     @property
@@ -357,7 +367,12 @@ class _Between:
             rows = rows[:, torch.randint(rows.shape[1], (ENTRIES,), generator=stream).to(rows.device)]
         rows = (rows.abs() if rows.is_complex() else rows).double()
         if self.first is None:
-            self.first, self.squares, self.sums, self.away = rows[0], 0 * rows.sum(), 0 * rows[0], 0 * rows.sum()
+            self.first, self.squares, self.sums, self.away = (
+                rows[0],
+                0 * rows.sum(),
+                0 * rows[0],
+                0 * rows.sum(),
+            )
         # Moments about the first sample: where all are equal their difference is 0, and not what rounding leaves.
         moved = rows - self.first
         self.count += len(rows)

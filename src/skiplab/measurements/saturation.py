@@ -48,9 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["FLAT", "SHARP", "Saturation", "saturation"]
 
 FLAT = 0.05  # of the largest slope; ours: |tanh| > .975
-RECTIFIERS = frozenset(
-    "relu relu6 leaky_relu prelu rrelu elu celu selu gelu silu mish hardswish".split()
-)
+RECTIFIERS = frozenset("relu relu6 leaky_relu prelu rrelu elu celu selu gelu silu mish hardswish".split())
 MOVES = frozenset("permute transpose swapaxes swapdims movedim moveaxis t T mT".split())
 
 
@@ -104,7 +102,9 @@ class Saturation(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were, and which kinds of activations."""
-        return f"{self.samples} samples, {', '.join(f'{n} {kind}' for kind, n in Counter(self.kinds).items())}"
+        return (
+            f"{self.samples} samples, {', '.join(f'{n} {kind}' for kind, n in Counter(self.kinds).items())}"
+        )
 
     @property
     def remarks(self) -> Sequence[str]:

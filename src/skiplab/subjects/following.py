@@ -159,7 +159,11 @@ class Follower(ABC):
                 self.leave(names[part], first)
             return None
 
-        with visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names]):
+        # What torch.compile made runs as it was written: a compiled pass makes no calls that could be followed.
+        with (
+            torch.compiler.set_stance("force_eager"),
+            visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names]),
+        ):
             yield
 
 
