@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
-from skiplab.measurements import layer_signals as module
+from skiplab.measurements import layer_sums
 from skiplab.measurements.layer_signals import LayerSignals, layer_signals
 from skiplab.randomness import torch_generator
 
@@ -133,7 +133,7 @@ def test_variation_in_wide_layers_is_that_of_some_entries(monkeypatch: pytest.Mo
     x = torch.randn(64, 6, generator=torch_generator("wide"), dtype=torch.float64)
     layer = seeded(lambda: nn.Linear(6, 2000))
     exact = layer_signals(layer, x).variation.item()
-    monkeypatch.setattr(module, "ENTRIES", 500)
+    monkeypatch.setattr(layer_sums, "ENTRIES", 500)
     assert layer_signals(layer, x).variation.item() == pytest.approx(exact, rel=0.05)
     cut = layer_signals(layer, iter([x[:10], x[10:]])).variation.item()
     assert cut == pytest.approx(layer_signals(layer, x).variation.item())

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
-from skiplab.measurements.saturation import FLAT, Saturation, saturation
+from skiplab.measurements.activation_watcher import FLAT
+from skiplab.measurements.saturation import Saturation, saturation
 from skiplab.randomness import torch_generator
 
 X = torch.randn(12, 6, generator=torch_generator("saturation"), dtype=torch.float64)

@@ -34,7 +34,7 @@ def attention_rows(call: Call) -> tuple[Tensor, Tensor]:
 
 
 def _counted(largest: Tensor, matters: Tensor) -> tuple[Tensor, Tensor]:
-    poison = 0 * (largest * matters).sum(dtype=torch.float64)
+    poison = 0 * (largest * matters).sum(dtype=torch.float32)
     return ((largest > SHARP) & matters).sum() + poison, matters.sum()
 
 

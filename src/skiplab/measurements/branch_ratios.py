@@ -26,10 +26,9 @@ from skiplab.measurements.result import Result
 from skiplab.measurements.tallies import check_names, square_sum, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
-from skiplab.subjects.following import Call, Followed
+from skiplab.subjects.following import Call
 from skiplab.subjects.residual_blocks import ADDITIONS, PassGraph, ResidualBlock, ResidualBlocks
 from skiplab.subjects.subject import LossFunction
-from skiplab.torch_private import tree_leaves
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,16 +160,10 @@ class _Sized(PassGraph):
     def follow(self, call: Call) -> Any:
         if call.name in ADDITIONS and len(call.followed) == 2:
             count = call.outcome.numel()
-            one, other = (_squares(each, count) for each in _operands(call))
+            one, other = (_squares(each, count) for each in call.taken)
             scale = float(call.kwargs.get("alpha", 1))  # x + alpha y
             self.sums[call.number] = _Sums(one, scale**2 * other, _squares(call.outcome, count))
         return super().follow(call)
-
-
-def _operands(call: Call) -> list[Tensor]:
-    """The followed operands as they were before the call, which may work in place."""
-    pairs = zip(tree_leaves((call.args, call.kwargs)), tree_leaves(call.values), strict=True)
-    return [plain for leaf, plain in pairs if isinstance(leaf, Followed)]
 
 
 def _squares(values: Tensor, count: int) -> Tensor:
