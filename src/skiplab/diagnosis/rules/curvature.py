@@ -34,10 +34,17 @@ def sharpness(chart: Chart) -> Iterator[Finding]:
         else ""
     )
     yield finding(
-        "sharp-curvature", grade, (), f"the sharpest direction of the loss has curvature {largest:.3g}{step}", largest,
-        "loss per squared weight", limits=limits.SHARPNESS, low=low, high=high,
+        "sharp-curvature",
+        grade,
+        (),
+        f"the sharpest direction of the loss has curvature {largest:.3g}{step}",
+        largest,
+        "loss per squared weight",
+        limits=limits.SHARPNESS,
+        low=low,
+        high=high,
         remedy=("rescale-branches", "gain", "normalise-one-layer"),
-    )  # fmt: skip
+    )
 
 
 def flatness(chart: Chart) -> Iterator[Finding]:
@@ -56,7 +63,13 @@ def flatness(chart: Chart) -> Iterator[Finding]:
         told = f"{value:.0%}" if settled else f"{low:.0%} to {high:.0%} (unresolved)"
         scale = float(found.threshold[0])
         yield finding(
-            id, Grade("info", 0.0), (), f"{told} {words}, counted from |λ| = {scale:.1g} on", value if settled else math.nan,
-            "share of directions", low=low, high=high,
+            id,
+            Grade("info", 0.0),
+            (),
+            f"{told} {words}, counted from |λ| = {scale:.1g} on",
+            value if settled else math.nan,
+            "share of directions",
+            low=low,
+            high=high,
             reference="it depends on the number of samples and on the threshold: compare like with like",
-        )  # fmt: skip
+        )

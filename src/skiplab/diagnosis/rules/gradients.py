@@ -1,4 +1,4 @@
-"""Gradients that vanish or explode with depth, or have nothing in common (orhan2017 figure 8, balduzzi2017 figure 5)."""
+"""Gradients that vanish or explode with depth (orhan2017, figure 8), or have nothing in common (balduzzi2017)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,16 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
         stopped = "no gradient reaches the first layers"
         falls = f"gradients vanish: their norm falls by {fall:.2g} powers of e from {last} to {first}"
         yield finding(
-            "vanishing-gradients", grade, (first,), stopped if math.isinf(fall) else falls, fall, "powers of e",
-            limits=limits.GRADIENT_FALL, remedy=("skips-identity", "gain", "orthogonal-weights", "looks-linear"), **span,
-        )  # fmt: skip
+            "vanishing-gradients",
+            grade,
+            (first,),
+            stopped if math.isinf(fall) else falls,
+            fall,
+            "powers of e",
+            limits=limits.GRADIENT_FALL,
+            remedy=("skips-identity", "gain", "orthogonal-weights", "looks-linear"),
+            **span,
+        )
         return
     grade = limits.GRADIENT_RISE.grade(-fall)
     if -fall / (len(norms.layers) - 1) < limits.GRADIENT_RISE_PER_BLOCK:
@@ -43,9 +50,17 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
     if not grade.is_bad:
         words = f"the norm of gradients grows by {-fall:.2g} powers of e from {last} to {first}"
     yield finding(
-        "exploding-gradients", grade, (first,), words, -fall, "powers of e", low=-span["high"], high=-span["low"],
-        limits=limits.GRADIENT_RISE, remedy=("rescale-branches", "gain", "orthogonal-weights", "normalise-one-layer"),
-    )  # fmt: skip
+        "exploding-gradients",
+        grade,
+        (first,),
+        words,
+        -fall,
+        "powers of e",
+        low=-span["high"],
+        high=-span["low"],
+        limits=limits.GRADIENT_RISE,
+        remedy=("rescale-branches", "gain", "orthogonal-weights", "normalise-one-layer"),
+    )
 
 
 def _fall(norms: GradientNorms) -> tuple[float, float]:
@@ -76,9 +91,17 @@ def shattered_gradients(chart: Chart) -> Iterator[Finding]:
     grade = limits.SAMPLES_ALIKE.grade(value) if plain and is_deep else Grade("info", 0.0)
     words = f"the gradients of two samples correlate by {value:.2f} (white noise 0, one gradient for all 1)"
     yield finding(
-        "shattered-gradients", grade, (), words, value, "correlation", limits=limits.SAMPLES_ALIKE,
-        remedy=("skips-identity", "looks-linear"), low=value - 2 * error, high=value + 2 * error,
-    )  # fmt: skip
+        "shattered-gradients",
+        grade,
+        (),
+        words,
+        value,
+        "correlation",
+        limits=limits.SAMPLES_ALIKE,
+        remedy=("skips-identity", "looks-linear"),
+        low=value - 2 * error,
+        high=value + 2 * error,
+    )
 
 
 def _correlation(rows: Tensor) -> tuple[float, float]:

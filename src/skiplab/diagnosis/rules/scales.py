@@ -17,8 +17,8 @@ from skiplab.subjects.weight_layers import units_first, weight_layers, weight_ma
 def outlying_gain(chart: Chart) -> Iterator[Finding]:
     """A weight matrix far larger than all others, or than the median one.
 
-    The scale of a matrix is RMS(W)·(fan in · fan out)^¼: with it, matrices drawn by the usual initialisations, be they
-    made for the number of inputs or of outputs, are alike whatever their shape.
+    The scale of a matrix is RMS(W)·(fan in · fan out)^¼: with it, matrices drawn by the usual initialisations, be
+    they made for the number of inputs or of outputs, are alike whatever their shape.
     """
     scales = {name: scale for name, scale in _scales(chart).items() if scale > 0 and math.isfinite(scale)}
     if len(scales) < 3:
@@ -34,9 +34,15 @@ def outlying_gain(chart: Chart) -> Iterator[Finding]:
                 f"the weights of {place} are {over_median:.3g} times as large as those of the median layer"
             )
             yield finding(
-                "outlying-gain", grade, (place,), words, ratio, "times the other layers",
-                limits=limit, remedy=("gain", "orthogonal-weights", "normalise-one-layer"),
-            )  # fmt: skip
+                "outlying-gain",
+                grade,
+                (place,),
+                words,
+                ratio,
+                "times the other layers",
+                limits=limit,
+                remedy=("gain", "orthogonal-weights", "normalise-one-layer"),
+            )
 
 
 def exploding_branch(chart: Chart) -> Iterator[Finding]:
@@ -57,10 +63,15 @@ def exploding_branch(chart: Chart) -> Iterator[Finding]:
         if grade.is_bad:
             words = f"the residual branch added in {place} is {ratio:.3g} times as large as its shortcut"
             yield finding(
-                "exploding-branch", grade, (place, *last[place]), words, value,
+                "exploding-branch",
+                grade,
+                (place, *last[place]),
+                words,
+                value,
                 "times the shortcut" if limit is limits.BRANCH else "times the median branch",
-                limits=limit, remedy=("rescale-branches", "hardt-ma"),
-            )  # fmt: skip
+                limits=limit,
+                remedy=("rescale-branches", "hardt-ma"),
+            )
 
 
 def _worse(*pairs: tuple[float, Limits]) -> tuple[Grade, float, Limits]:

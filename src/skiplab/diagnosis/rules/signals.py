@@ -1,4 +1,4 @@
-"""Signals that stop, shrink, grow or break: layers that pass nothing on, weights that are 0, activations that are stuck."""
+"""Signals that stop, shrink, grow or break: dead layers, weights that are 0, activations that are stuck."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from skiplab.diagnosis import thresholds as limits
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.finding import Finding
 from skiplab.diagnosis.rules.evidence import finding
-from skiplab.diagnosis.rules.places import layer_before
 from skiplab.diagnosis.thresholds import CERTAIN, Grade
 from skiplab.measurements.branch_ratios import BranchRatios
 from skiplab.measurements.layer_signals import LayerSignals
@@ -50,9 +49,15 @@ def zero_weights(chart: Chart) -> Iterator[Finding]:
             else ": no gradient passes it at the first step"
         )
         yield finding(
-            "zero-weights", Grade("info" if inside else "warning", 1.0), (place,), words, 1.0, "share of weights",
-            reference="weights are drawn at random, but for branches that are to start at 0", remedy=REDRAW,
-        )  # fmt: skip
+            "zero-weights",
+            Grade("info" if inside else "warning", 1.0),
+            (place,),
+            words,
+            1.0,
+            "share of weights",
+            reference="weights are drawn at random, but for branches that are to start at 0",
+            remedy=REDRAW,
+        )
 
 
 def stuck_activations(chart: Chart) -> Iterator[Finding]:
@@ -70,23 +75,41 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
             if grade.severity == "severe":
                 words = f"nothing passes {place}: none of its units is active for any sample"
                 yield finding(
-                    "dead-layer", CERTAIN, where, words, never, "share of units",
-                    limits=limits.NEVER_ACTIVE, remedy=(*REDRAW, "skips-identity"),
-                )  # fmt: skip
+                    "dead-layer",
+                    CERTAIN,
+                    where,
+                    words,
+                    never,
+                    "share of units",
+                    limits=limits.NEVER_ACTIVE,
+                    remedy=(*REDRAW, "skips-identity"),
+                )
             elif grade.is_bad:
                 words = f"{never:.0%} of the units of {place} are active for no sample"
                 yield finding(
-                    "dead-units", grade, where, words, never, "share of units",
-                    limits=limits.NEVER_ACTIVE, remedy=(*REDRAW, "skips-identity"),
-                )  # fmt: skip
+                    "dead-units",
+                    grade,
+                    where,
+                    words,
+                    never,
+                    "share of units",
+                    limits=limits.NEVER_ACTIVE,
+                    remedy=(*REDRAW, "skips-identity"),
+                )
         else:
             grade = limits.SATURATED.grade(saturated)
             if grade.is_bad:
                 words = f"{saturated:.0%} of {place} is saturated, where its slope is below a twentieth of the largest"
                 yield finding(
-                    "saturated-activations", grade, where, words, saturated, "share of numbers",
-                    limits=limits.SATURATED, remedy=(*REDRAW, "normalise-one-layer"),
-                )  # fmt: skip
+                    "saturated-activations",
+                    grade,
+                    where,
+                    words,
+                    saturated,
+                    "share of numbers",
+                    limits=limits.SATURATED,
+                    remedy=(*REDRAW, "normalise-one-layer"),
+                )
 
 
 def fading_signals(chart: Chart) -> Iterator[Finding]:
@@ -107,7 +130,7 @@ def fading_signals(chart: Chart) -> Iterator[Finding]:
     yield from _worst(
         [(place, v, limits.VARIATION.grade(v)) for place, v in varied],
         "vanishing-signals",
-        "from {place} on samples can hardly be told apart: {value:.1g} of the output's mean square differs between them",
+        "from {place} on samples are hardly told apart: they differ in {value:.1g} of the mean square",
         "share of the mean square",
         limits.VARIATION,
         ("skips-identity", *REDRAW, "normalise-one-layer"),
@@ -158,5 +181,5 @@ def _worst(
 
 def _with_layer(chart: Chart, activation: str) -> tuple[str, ...]:
     """The weight layer before an activation, if it is known, and the activation."""
-    layer = layer_before(chart, activation)
+    layer = chart.scan.layer_before(activation)
     return (activation,) if layer is None else (layer, activation)

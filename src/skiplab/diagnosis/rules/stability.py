@@ -1,4 +1,4 @@
-"""How noise in weights travels, how gradients flow and how deep paths are: facts, since none of them tells sick from healthy."""
+"""How noise travels, how gradients flow, how deep paths are: facts, since none tells sick from healthy networks."""
 
 from __future__ import annotations
 
@@ -28,11 +28,19 @@ def noise(chart: Chart) -> Iterator[Finding]:
         return
     place = int(changes.masked_fill(~known, -math.inf).argmax())
     value, low, high = (float(getattr(by_layer, end)[0, place]) for end in ("value", "low", "high"))
-    words = f"noise of a tenth in the weights of {found.layers[place]} moves outputs by {value:.0%}, the most of all layers"
+    name = found.layers[place]
+    words = f"noise of a tenth in the weights of {name} moves outputs by {value:.0%}, the most of all layers"
     yield finding(
-        "noise-sensitive", FACT, (found.layers[place],), words, value, "relative change", low=low, high=high,
+        "noise-sensitive",
+        FACT,
+        (name,),
+        words,
+        value,
+        "relative change",
+        low=low,
+        high=high,
         reference="trained networks of 20 layers have 2 to 3 % in the median layer (yu2019/noise)",
-    )  # fmt: skip
+    )
 
 
 def flows(chart: Chart) -> Iterator[Finding]:
@@ -46,9 +54,14 @@ def flows(chart: Chart) -> Iterator[Finding]:
         return
     value = float(known.mean())
     yield finding(
-        "gradient-leaks", FACT, (), f"{value:.0%} of the gradient flows that dominate a channel end in that channel", value,
-        "share of channels", reference="trained networks of 20 layers have 7 to 12 % (yu2019/figure-12)",
-    )  # fmt: skip
+        "gradient-leaks",
+        FACT,
+        (),
+        f"{value:.0%} of the gradient flows that dominate a channel end in that channel",
+        value,
+        "share of channels",
+        reference="trained networks of 20 layers have 7 to 12 % (yu2019/figure-12)",
+    )
 
 
 def paths(chart: Chart) -> Iterator[Finding]:
@@ -65,6 +78,13 @@ def paths(chart: Chart) -> Iterator[Finding]:
     words = f"paths that carry the output take {value:.3g} of {count} residual branches"
     low, high = float(estimate.low[0]), float(estimate.high[0])
     yield finding(
-        id, FACT, (), words, value, "branches", low=low, high=high,
+        id,
+        FACT,
+        (),
+        words,
+        value,
+        "branches",
+        low=low,
+        high=high,
         reference="branches as large as their shortcuts have half of them (littwin2017)",
-    )  # fmt: skip
+    )

@@ -33,11 +33,17 @@ def duplicated_units(chart: Chart) -> Iterator[Finding]:
         closest, count = float(distance.nan_to_num(2).min().clamp_min(0)), int(near.sum())
         units = near.nonzero().flatten().tolist()
         named = ", ".join(map(str, units[:4])) + ", …" * (len(units) > 4)
-        words = f"{count} units of {layer.name} copy another ({named}): 1 − correlation of their weights is {closest:.1g}"
+        words = f"{count} units of {layer.name} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
         yield finding(
-            "duplicated-units", Grade("warning", 1.0), (layer.name,), words, closest, "1 − correlation",
-            limits=limits.COPIES, remedy=("gain", "orthogonal-weights", "bias-regularisation"),
-        )  # fmt: skip
+            "duplicated-units",
+            Grade("warning", 1.0),
+            (layer.name,),
+            words,
+            closest,
+            "1 − correlation",
+            limits=limits.COPIES,
+            remedy=("gain", "orthogonal-weights", "bias-regularisation"),
+        )
 
 
 def expected_pairs(units: int, inputs: int, distance: float) -> float:
@@ -63,9 +69,14 @@ def dependent_units(chart: Chart) -> Iterator[Finding]:
         f"{float(found.dependence[0]):.0%} on average over layers"
     )
     yield finding(
-        "dependent-units", Grade("info", 0.0), (layer.name,), words, _dependence(layer), "share of variance",
+        "dependent-units",
+        Grade("info", 0.0),
+        (layer.name,),
+        words,
+        _dependence(layer),
+        "share of variance",
         reference="healthy and sick networks have the same before training (orhan2018/figure-4)",
-    )  # fmt: skip
+    )
 
 
 def _dependence(layer: LayerSingularities) -> float:
@@ -84,6 +95,11 @@ def symmetric_units(chart: Chart) -> Iterator[Finding]:
         moved = float(measured.result.mean_change[0])
         words = f"{change} moves outputs by {moved:.1%} of their size"
         yield finding(
-            "symmetric-units", Grade("info", 0.0), (), words, moved, "relative change",
+            "symmetric-units",
+            Grade("info", 0.0),
+            (),
+            words,
+            moved,
+            "relative change",
             reference="without skips 0: the symmetry is exact; with skips it is broken (orhan2017/figure-1)",
-        )  # fmt: skip
+        )
