@@ -14,10 +14,12 @@ MARKS = {"severe": "✗", "warning": "!", "info": "·"}
 class Finding:
     """One trouble, or one fact worth knowing, of a network.
 
-    ``where`` names layers, the one to look at first, and is empty where the whole network is meant. ``statistic`` lies
-    between ``low`` and ``high``, NaN where there is none. ``reference`` says what other networks have and how that is
-    known, ``support`` what our own verdicts say of the paper's claim; ``remedy`` are ids of ``skiplab.remedies``.
+    ``where`` names layers, the one to look at first, and is empty where the whole network is meant. ``statistic``
+    lies between ``low`` and ``high``, NaN where there is none. ``reference`` says what other networks have and how
+    that is known, ``support`` what our own verdicts say of the paper's claim, ``remedy`` are ids of remedies.
     ``weight`` ranks findings of one severity: how many times over its limit the statistic is, in natural logarithms.
+    ``usual`` are the ends of the range that ``reference`` speaks of, infinite where it has one end alone, NaN where
+    there is no range.
     """
 
     id: str
@@ -33,6 +35,7 @@ class Finding:
     low: float = math.nan
     high: float = math.nan
     weight: float = 0.0
+    usual: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -45,6 +48,7 @@ class Finding:
         found = {name: getattr(self, name) for name in names}
         found |= {"where": list(self.where), "remedy": list(self.remedy)}
         numbers = {name: getattr(self, name) for name in ("statistic", "low", "high")}
+        numbers |= {"usual_low": self.usual[0], "usual_high": self.usual[1]}
         return found | {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
