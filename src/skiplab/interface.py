@@ -13,14 +13,17 @@ from skiplab.curvature.spectrum_methods import Lanczos as Lanczos
 from skiplab.curvature.spectrum_methods import Moments as Moments
 from skiplab.ensembles import Ensemble as Ensemble
 from skiplab.measurements import activation_patterns as patterns
+from skiplab.measurements import branch_ratios as branches
 from skiplab.measurements import dominant_gradient_flow as flow
 from skiplab.measurements import gradient_norms as norms
 from skiplab.measurements import gradient_shattering as shattering
 from skiplab.measurements import hessian_extremes as extremes
 from skiplab.measurements import hessian_spectrum as spectrum
 from skiplab.measurements import hessian_trace as trace
+from skiplab.measurements import layer_signals as signals
 from skiplab.measurements import noise_stability as noise
 from skiplab.measurements import path_depth as paths
+from skiplab.measurements import saturation as saturated
 from skiplab.measurements import singularities as singular
 from skiplab.measurements import symmetry
 from skiplab.measurements.autocorrelation import autocorrelation as autocorrelation
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from skiplab.reproduction.study import Study
 
 activation_patterns = watched(patterns.activation_patterns)
+branch_ratios = watched(branches.branch_ratios)
 dominant_gradient_flow = watched(flow.dominant_gradient_flow)
 gradient_norms = watched(norms.gradient_norms)
 gradient_shattering = watched(shattering.gradient_shattering)
@@ -45,9 +49,11 @@ hessian_spectrum = watched(spectrum.hessian_spectrum)
 hessian_trace = watched(trace.hessian_trace)
 interlayer_cushions = watched(noise.interlayer_cushions)
 layer_cushions = watched(noise.layer_cushions)
+layer_signals = watched(signals.layer_signals)
 path_depth = watched(paths.path_depth)
 permutation_symmetry = watched(symmetry.permutation_symmetry)
 rescaling_symmetry = watched(symmetry.rescaling_symmetry)
+saturation = watched(saturated.saturation)
 singularities = watched(singular.singularities)
 weight_noise = watched(noise.weight_noise)
 

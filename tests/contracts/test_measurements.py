@@ -20,14 +20,17 @@ from skiplab.checks import Refused
 from skiplab.curvature.products import hessian_product
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_patterns import activation_patterns
+from skiplab.measurements.branch_ratios import branch_ratios
 from skiplab.measurements.dominant_gradient_flow import dominant_gradient_flow
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.measurements.hessian_extremes import hessian_extremes
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.hessian_trace import hessian_trace
+from skiplab.measurements.layer_signals import layer_signals
 from skiplab.measurements.noise_stability import interlayer_cushions, layer_cushions, weight_noise
 from skiplab.measurements.path_depth import path_depth
+from skiplab.measurements.saturation import saturation
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
@@ -56,13 +59,23 @@ def between(target: Any, batches: Any, *, criterion: Any = None, **settings: Any
     return interlayer_cushions(target, batches, **settings)
 
 
+def saturated(target: Any, batches: Any, *, criterion: Any = None, **settings: Any) -> Any:
+    """Call saturation as the others are called; it takes no criterion."""
+    return saturation(target, batches, **settings)
+
+
+def branches(target: Any, batches: Any, *, criterion: Any = None, **settings: Any) -> Any:
+    """Call branch_ratios as the others are called; it takes no criterion."""
+    return branch_ratios(target, batches, **settings)
+
+
 def noise(target: Any, batches: Any, **settings: Any) -> Any:
     """Call weight_noise with few draws."""
     return weight_noise(target, batches, draws=2, **settings)
 
 
 def paths(target: Any, batches: Any, *, mode: str = "eval", **settings: Any) -> Any:
-    """Call path_depth as the others are called; the network has no skips, so a layer counts."""
+    """Call path_depth as the others are called; a layer counts beside the skip."""
     frozen = "batch" if mode == "train" else mode
     return path_depth(target, batches, mode=frozen, counted=["body.first"], **settings)
 
@@ -117,12 +130,12 @@ MEASUREMENTS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 ]
 MEASUREMENTS += [
     (each, {"layers": ["body.frist"]}, r"layer 'body.frist' does not exist.*Did you mean body\.first")
-    for each in (dominant_gradient_flow, cushions, between, noise, paths)
+    for each in (dominant_gradient_flow, cushions, between, noise, paths, layer_signals, saturated, branches)
 ]
 # These take no gradient, so nothing can crash on the way back.
 # (path_depth goes back through a copy of the pass, in which the network's own tensors take no part.)
-FORWARD_ONLY = (rescaling_symmetry, permutation_symmetry, patterns, cushions, noise, paths)
-WITHOUT_LOSS = (patterns, cushions, between)
+FORWARD_ONLY = (rescaling_symmetry, permutation_symmetry, patterns, cushions, noise, paths, saturated, branches)
+WITHOUT_LOSS = (patterns, cushions, between, saturated, branches)
 every = pytest.mark.parametrize(
     ("measure", "wrong", "sentence"), MEASUREMENTS, ids=[case[0].__name__ for case in MEASUREMENTS]
 )
@@ -137,7 +150,7 @@ class Crash(RuntimeError):
 
 
 class Body(nn.Module):
-    """Batch normalisation, dropout, an in-place activation, a tied and a frozen parameter."""
+    """Batch normalisation, dropout, an in-place activation, a skip, a tied and a frozen parameter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,7 +163,7 @@ class Body(nn.Module):
         self.second.bias.requires_grad_(False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.second(self.act(self.drop(self.norm(self.first(x)))))
+        return x + self.second(self.act(self.drop(self.norm(self.first(x)))))
 
 
 class Net(nn.Module):

@@ -24,6 +24,7 @@ Measure = Callable[[Any, tuple[Tensor, Tensor]], Result]
 RESULTS: dict[str, Measure] = {
     "activation_patterns": lambda net, batch: sl.activation_patterns(net, batch),
     "autocorrelation": lambda net, batch: sl.autocorrelation(batch[0], 3),
+    "branch_ratios": lambda net, batch: sl.branch_ratios(net, batch),
     "dominant_gradient_flow": lambda net, batch: sl.dominant_gradient_flow(net, batch, criterion=CRITERION),
     "gradient_norms": lambda net, batch: sl.gradient_norms(net, batch, criterion=CRITERION),
     "gradient_shattering": lambda net, batch: sl.gradient_shattering(net, batch[0]),
@@ -32,9 +33,11 @@ RESULTS: dict[str, Measure] = {
     "hessian_trace": lambda net, batch: sl.hessian_trace(net, batch, criterion=CRITERION),
     "interlayer_cushions": lambda net, batch: sl.interlayer_cushions(net, batch),
     "layer_cushions": lambda net, batch: sl.layer_cushions(net, batch),
+    "layer_signals": lambda net, batch: sl.layer_signals(net, batch, criterion=CRITERION),
     "path_depth": lambda net, batch: sl.path_depth(net, batch, counted=["2", "4"]),
     "permutation_symmetry": lambda net, batch: sl.permutation_symmetry(net, batch),
     "rescaling_symmetry": lambda net, batch: sl.rescaling_symmetry(net, batch),
+    "saturation": lambda net, batch: sl.saturation(net, batch),
     "singularities": lambda net, batch: sl.singularities(net, batch),
     "weight_noise": lambda net, batch: sl.weight_noise(net, batch),
 }
@@ -42,8 +45,13 @@ NO_RESULT = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subje
 NO_RESULT |= {"hessian_product", "looks_linear", "results", "run"}
 
 
+class Skip(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + super().forward(x)
+
+
 def network(depth: int = 2) -> nn.Module:
-    middle = [part for _ in range(depth) for part in (nn.Linear(4, 4), nn.ReLU())]
+    middle = [part for _ in range(depth) for part in (Skip(4, 4), nn.ReLU())]
     return nn.Sequential(nn.Linear(4, 4), nn.ReLU(), *middle, nn.Linear(4, 3))
 
 
@@ -94,7 +102,7 @@ def test_results_read_in_a_few_lines_and_are_tables_and_figures(
     pyplot.close(figure)
 
 
-@pytest.mark.parametrize("name", ["gradient_norms", "singularities", "layer_cushions", "weight_noise"])
+@pytest.mark.parametrize("name", ["gradient_norms", "singularities", "layer_cushions", "weight_noise", "layer_signals", "saturation", "branch_ratios"])
 def test_a_hundred_layers_make_the_text_no_longer(name: str, batch: tuple[Tensor, Tensor]) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

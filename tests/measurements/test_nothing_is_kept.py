@@ -22,8 +22,10 @@ from skiplab.measurements.dominant_gradient_flow import dominant_gradient_flow
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
+from skiplab.measurements.layer_signals import layer_signals
 from skiplab.measurements.noise_stability import interlayer_cushions, layer_cushions, weight_noise
 from skiplab.measurements.path_depth import path_depth
+from skiplab.measurements.saturation import saturation
 from skiplab.measurements.singularities import singularities
 from skiplab.measurements.symmetry import permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
@@ -216,6 +218,8 @@ OTHERS: dict[str, Callable[[nn.Module], Any]] = {
     "gradients with the batch's statistics": lambda net: gradient_shattering(net, FLAT, mode="batch"),
     "gradients of losses": lambda net: gradient_shattering(net, (FLAT, Y), outputs="loss", criterion=CE),
     "gradient norms": lambda net: gradient_norms(net, (FLAT, Y), criterion=CE),
+    "layer signals": lambda net: layer_signals(net, (FLAT, Y), criterion=CE),
+    "saturation": lambda net: saturation(net, FLAT),
     "spectrum": lambda net: hessian_spectrum(net, (FLAT, Y), criterion=CE),
     "spectrum in training": lambda net: hessian_spectrum(net, (FLAT, Y), criterion=CE, mode="train"),
     "singularities": lambda net: singularities(net, (FLAT, Y), criterion=CE),

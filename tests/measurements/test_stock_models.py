@@ -86,6 +86,7 @@ def calls(model: nn.Module, name: str) -> dict[str, Callable[[], Result]]:
     few = sl.Lanczos(probes=1, steps=3, max_steps=3)
     return {
         "activation_patterns": lambda: sl.activation_patterns(model, batch),
+        "branch_ratios": lambda: sl.branch_ratios(model, batch, **called),
         "dominant_gradient_flow": lambda: sl.dominant_gradient_flow(
             model, batch, layers=blocks[-2:-1], **loss
         ),
@@ -96,8 +97,10 @@ def calls(model: nn.Module, name: str) -> dict[str, Callable[[], Result]]:
             model, batch, probes=1, layers=blocks[:1], **called
         ),
         "layer_cushions": lambda: sl.layer_cushions(model, batch, **called),
+        "layer_signals": lambda: sl.layer_signals(model, batch, **loss),
         "permutation_symmetry": lambda: sl.permutation_symmetry(model, batch, draws=2, **loss),
         "rescaling_symmetry": lambda: sl.rescaling_symmetry(model, batch, draws=2, **loss),
+        "saturation": lambda: sl.saturation(model, batch, **called),
         "singularities": lambda: sl.singularities(model, batch, layers=[weights[0], weights[-1]], **loss),
         "weight_noise": lambda: sl.weight_noise(
             model, batch, draws=1, layers=[weights[0], weights[-1]], **loss

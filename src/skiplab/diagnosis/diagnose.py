@@ -38,10 +38,11 @@ def diagnose(
 ) -> Report:
     """Examine a network on samples of its data and report what ails it, the worst first.
 
-    The loss is ``criterion(output, target)`` or ``loss_fn(model, batch)``; without either it is inferred where that is
-    safe, and said. ``budget`` are the seconds that all examinations together may take: they decide what is measured,
-    on how many samples and how precisely. ``memory`` are bytes, by default half of what is free. ``examinations``
-    names those to make (default: all). What was not measured is listed with the reason. The model stays as it is.
+    The loss is ``criterion(output, target)`` or ``loss_fn(model, batch)``; without either it is inferred where that
+    is safe, and said. ``budget`` are the seconds that all examinations together may take: they decide what is
+    measured, on how many samples and how precisely. ``memory`` are bytes, by default half of what is free.
+    ``examinations`` names those to make (default: all). What was not measured is listed with the reason. The model
+    stays as it is.
 
     >>> report = diagnose(model, (x, y), budget=5, examinations=["layer_signals", "gradient_norms"])
     >>> [each.name for each in report.measured]

@@ -1,8 +1,8 @@
 """The instruments that a diagnosis uses, cheapest and most telling first: what each asks, needs and costs.
 
 Costs are in passes, forward and backward, of the network on its samples, as measured on the networks of
-``tests/diagnosis/cases/development.py``; what is estimated to take longer than the time that is left is not begun, and
-what takes longer than its part of the time is ended.
+``tests/diagnosis/cases/development.py``; what is estimated to take longer than its part of the time that is left is
+not begun, and what takes longer is ended.
 """
 
 from __future__ import annotations
@@ -18,13 +18,22 @@ from skiplab.curvature.products import hessian_product
 from skiplab.curvature.spectrum_methods import Lanczos
 from skiplab.diagnosis.patient import Patient
 from skiplab.diagnosis.scan import Scan
-from skiplab.measurements import activation_patterns, branch_ratios, gradient_norms, saturation
+from skiplab.measurements import (
+    activation_patterns,
+    branch_ratios,
+    gradient_norms,
+    layer_signals,
+    noise_stability,
+    path_depth,
+    saturation,
+    singularities,
+    symmetry,
+)
 from skiplab.measurements import dominant_gradient_flow as flow
 from skiplab.measurements import gradient_shattering as shattering
 from skiplab.measurements import hessian_extremes as extremes
 from skiplab.measurements import hessian_spectrum as spectrum
 from skiplab.measurements import hessian_trace as trace
-from skiplab.measurements import layer_signals, noise_stability, path_depth, singularities, symmetry
 from skiplab.measurements.result import Result
 from skiplab.randomness import torch_generator
 from skiplab.subjects.batches import Batch

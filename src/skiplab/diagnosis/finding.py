@@ -16,8 +16,9 @@ class Finding:
 
     ``where`` names layers, the one to look at first, and is empty where the whole network is meant. ``statistic``
     lies between ``low`` and ``high``, NaN where there is none. ``reference`` says what other networks have and how
-    that is known, ``support`` what our own verdicts say of the paper's claim, ``remedy`` are ids of remedies.
-    ``weight`` ranks findings of one severity: how many times over its limit the statistic is, in natural logarithms.
+    that is known, ``support`` what our own verdicts say of the paper's claim; ``remedy`` are ids of
+    ``skiplab.remedies``. ``weight`` ranks findings of one severity: by how many natural logarithms the statistic is
+    over its limit.
     ``usual`` are the ends of the range that ``reference`` speaks of, infinite where it has one end alone, NaN where
     there is no range.
     """

@@ -91,8 +91,7 @@ def _passed(patient: Patient) -> tuple[float, int]:
 def _forward_and_backward(patient: Patient) -> None:
     subject, batch = patient.subject, patient.batch
 
-    def run(model: nn.Module, given: dict[str, Tensor]) -> Tensor:
-        del given
+    def run(model: nn.Module) -> Tensor:
         if patient.loss.known:
             return subject.loss_of(model, batch)
         output = first_tensor(subject.call(model, batch))
@@ -101,14 +100,10 @@ def _forward_and_backward(patient: Patient) -> None:
         return output.sum()
 
     with subject.borrowed(), torch.enable_grad():
-        parameters = {
-            name: tensor.detach().requires_grad_(tensor.is_floating_point())
-            for name, tensor in subject.parameters.items()
-        }
-        own = subject.with_tensors(parameters)
-        value = own.map_models(lambda model: run(model, {}))
+        leaves = {name: tensor.detach().requires_grad_() for name, tensor in subject.parameters.items()}
+        value = subject.with_tensors(leaves).map_models(run)
         if value.requires_grad:
-            torch.autograd.grad(value.sum(), list(parameters.values()), allow_unused=True)
+            torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
 
 
 def _residual(patient: Patient) -> ResidualBlocks | None:

@@ -20,7 +20,7 @@ Answers = dict[str, Tensor]  # "output" (E, B, …) and "loss" (E,), as far as t
 
 def answers(subject: Subject, batch: Batch) -> Answers:
     """The networks' output and, where they have one, their loss on a batch."""
-    has_loss = subject.criterion is not None or subject.loss_fn is not None
+    has_loss = subject.has_loss
 
     def run(model: nn.Module) -> Answers:
         seen: Answers = {}

@@ -76,7 +76,7 @@ def singularities(
             not tensor.is_complex(),
             f"{name!r} is {tensor.dtype}; weights must be real here, so store its two parts instead.",
         )
-    has_loss = subject.criterion is not None or subject.loss_fn is not None
+    has_loss = subject.has_loss
     tallies: dict[str, _Tally] = {}
     wired: Wiring | None = None
     taps: dict[str, tuple[str, str]] = {}

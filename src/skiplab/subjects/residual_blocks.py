@@ -103,21 +103,7 @@ def residual_blocks(target: nn.Module | Ensemble | Subject, batch: Batch) -> Res
     0 residual additions in Sequential
     """
     subject = dataclasses.replace(Subject.of(target), train_mode=False).alone(0)
-    graph = _Graph()
-
-    def run(model: nn.Module) -> Tensor:
-        graph.fixed = {id(buffer) for buffer in model.buffers()}
-        with graph.watching(model):
-            subject.call(model, batch)
-        return torch.zeros(())
-
-    with subject.borrowed():
-        subject.map_models(run)
-    graph.output = None
-    found = list(graph.additions())
-    blocks = [each for each in found if isinstance(each, ResidualBlock)]
-    others = [each for each in found if isinstance(each, OtherAddition)]
-    return ResidualBlocks(type(subject.module).__name__, _numbered(blocks), tuple(others))
+    return PassGraph().blocks(subject, batch)
 
 
 @dataclass(frozen=True)
@@ -133,13 +119,30 @@ class _Node:
     call: int
 
 
-class _Graph(Follower):
-    """Notes are numbers of nodes; node 0 stands for everything with which the pass begins."""
+class PassGraph(Follower):
+    """The calls of one pass: notes are numbers of nodes; node 0 stands for all with which the pass begins."""
 
     def __init__(self) -> None:
         super().__init__()
         self.nodes = [_Node((), 0, 0, "", "", False, 0)]
         self.fixed: set[int] = set()  # matrices that are never trained, such as a skip's, are no weights
+
+    def blocks(self, subject: Subject, batch: Batch) -> ResidualBlocks:
+        """Follow a lone network on a batch and say what it adds."""
+
+        def run(model: nn.Module) -> Tensor:
+            self.fixed = {id(buffer) for buffer in model.buffers()}
+            with self.watching(model):
+                subject.call(model, batch)
+            return torch.zeros(())
+
+        with subject.borrowed():
+            subject.map_models(run)
+        self.output = None
+        found = list(self.additions())
+        blocks = [each for each in found if isinstance(each, ResidualBlock)]
+        others = [each for each in found if isinstance(each, OtherAddition)]
+        return ResidualBlocks(type(subject.module).__name__, _numbered(blocks), tuple(others))
 
     def source(self, value: Tensor) -> int:
         return self._add((0,), "source", self.scopes[-1], False, 0)

@@ -104,6 +104,11 @@ class Subject:
         return Subject(*state, **losses, train_mode=train_mode, ensemble=isinstance(target, Ensemble))
 
     @property
+    def has_loss(self) -> bool:
+        """Whether a criterion or a loss function was given."""
+        return self.criterion is not None or self.loss_fn is not None
+
+    @property
     def layers(self) -> tuple[str, ...]:
         """Names of the modules that own parameters."""
         return layer_names(self.module)

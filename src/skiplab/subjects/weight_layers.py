@@ -39,6 +39,16 @@ def is_weight_layer(part: nn.Module) -> bool:
     return isinstance(part, WEIGHTED) or is_transposed(part)
 
 
+def multiplies(part: nn.Module) -> bool:
+    """Whether a module gives W x + b, called as a module: a weight layer, or a transposed convolution in groups."""
+    return is_weight_layer(part) or isinstance(part, _TRANSPOSED)
+
+
+def holds_several(part: nn.Module) -> bool:
+    """Whether a module holds several matrices and calls none of them as a module: recurrence, attention, Bilinear."""
+    return isinstance(part, _SEVERAL)
+
+
 def left_out(module: nn.Module) -> str:
     """Which parts hold weight matrices and are no weight layers, in words; empty where there are none.
 
