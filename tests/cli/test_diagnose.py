@@ -143,7 +143,7 @@ def test_wrong_usage_is_one_sentence_and_runs_no_file(
             "number",
             "returns int; let it return a torch.nn.Module, (module, batch) or (module, batch, criterion).",
         ),
-        ("no_criterion", "returns a str as its criterion; let it be a function of output and target."),
+        ("no_criterion", "returns a str as its criterion; let it be a function of outputs, targets."),
         ("fails", "fails when called: KeyError, 'width'; mend it first."),
         ("towr", "has no 'towr'; it has tower, with_batch, with_loss, drawn, number, …. Did you mean tower?"),
     ],

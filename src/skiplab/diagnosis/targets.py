@@ -66,6 +66,6 @@ def parts_of(text: str, made: Any) -> tuple[nn.Module, Batch | None, Criterion |
     criterion = parts[2] if len(parts) == 3 else None
     if criterion is not None and not callable(criterion):
         raise Refused(
-            f"{text} returns a {type(criterion).__name__} as its criterion; let it be a function of output and target."
+            f"{text} returns a {type(criterion).__name__} as its criterion; let it be a function of outputs, targets."
         )
     return parts[0], parts[1] if len(parts) > 1 else None, criterion
