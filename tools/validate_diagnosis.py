@@ -112,17 +112,22 @@ def _sick(task: tuple[str, str, int]) -> dict[str, Any]:
     case = _case(task)
     network = sick_network(case)
     report = _report(network)
-    row = {"case": case.name, "right": False, "found": _told(_troubles(report)[:2]), "remedy": "none proposed"}
+    row = {
+        "case": case.name,
+        "right": False,
+        "found": _told(_troubles(report)[:2]),
+        "remedy": "none proposed",
+    }
     loss = {"criterion": network.criterion, "loss_fn": network.loss_fn}
     for remedy in report.proposed:
         trials = sl.try_remedies(
             network.model, list(network.batches), remedies=[remedy], steps=STEPS, seeds=SEEDS, **loss
         )
         table = trials.frame()
-        if remedy not in set(table["candidate"]):
+        if remedy not in set(table["remedy"]):
             row["remedy"] = f"{remedy} does not fit"
             continue
-        means = table.groupby("candidate")["loss"].mean()
+        means = table.groupby("remedy")["final loss"].mean()
         before, after = (float(means.get(name, float("nan"))) for name in ("untreated", remedy))
         better = after < before or (before != before and after == after)
         return row | {"remedy": remedy, "before": before, "after": after, "right": bool(better)}
@@ -144,7 +149,9 @@ _KEPT: list[Any] = []
 
 def main() -> None:
     """Try a list, print what came out, and write the page where that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("list", choices=("development", "held_out"))
     parser.add_argument("--only", choices=KINDS, action="append", help="kinds of cases, default all")
     parser.add_argument("--rows", type=Path, help="a file for the rows as JSON lines")
@@ -193,7 +200,9 @@ def page(rows: list[dict[str, Any]]) -> str:
         own = [row for row in rows if row["kind"] == kind]
         lines += ["", f"## {title}", "", "| | case | found |", "|---|---|---|"]
         for row in own:
-            trial = f"; {row['remedy']}: loss {row['before']:.3g} → {row['after']:.3g}" if "before" in row else ""
+            trial = (
+                f"; {row['remedy']}: loss {row['before']:.3g} → {row['after']:.3g}" if "before" in row else ""
+            )
             cell = f"{row['found']}{trial}".replace("|", "\\|")
             lines.append(f"| {'✓' if row['right'] else '✗'} | {row['case']} | {cell} |")
     return "\n".join(lines) + "\n"
