@@ -56,10 +56,11 @@ def branch_end(record: RecordedPass, addition: int, operand: int, name: str) -> 
     problem = walk.back(start)
     if problem is None:
         return BranchEnd(tuple(walk.parameters), walk.kind)
-    for module, _ in record.modules_returning(start):
-        alone = all(user == addition for user in record.users(start))
-        if module and alone and record.times_called(module) == 1:
-            return BranchEnd(module=module)
+    for place in walk.trail:
+        alone = set(record.users(place)) <= {addition, *walk.trail}
+        for module, _ in record.modules_returning(place):
+            if module and alone and record.times_called(module) == 1:
+                return BranchEnd(module=module)
     raise Refused(
         f"the branch of {name!r} ends in {problem}, and no module of its own returns it, so it cannot be scaled; end "
         "it in a module, such as nn.Tanh() in place of torch.tanh."
@@ -89,6 +90,7 @@ class _Walk:
     def __init__(self, record: RecordedPass, addition: int) -> None:
         self.record = record
         self.passed = {addition}
+        self.trail: list[int] = []  # what a factor passes through, and the step that stops it
         self.parameters: list[str] = []
         self.kind = ""
 
@@ -98,6 +100,7 @@ class _Walk:
         if not set(self.record.users(place)) <= self.passed:
             return f"{_called(step)}, which others read too"
         self.passed.add(place)
+        self.trail.append(place)
         shared = [each for each in step.parameters if self.record.uses[each] > 1]
         if shared and step.name != "prelu":
             return f"{shared[0]!r}, which others use too"
@@ -107,6 +110,7 @@ class _Walk:
             self._take(step.parameters, "weights")
             return None
         if step.name in ADDITIONS and (step.parameters or len(step.parents) == 2):
+            self.trail.clear()
             self._take(step.parameters, "weights")
             return next(filter(None, map(self.back, step.parents)), None)
         one = len(step.parents) == 1

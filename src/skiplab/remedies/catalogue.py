@@ -47,14 +47,14 @@ _ALL = (
         "add identity skip connections",
         "orhan2018",
         "orhan2018/figure-3",
-        _with(add_skips, kind="identity"),
+        _with(add_skips, kind="identity", beta="bounded"),
     ),
     Remedy(
         "skips-orthogonal",
         "add fixed random orthogonal skip connections",
         "orhan2018",
         "orhan2018/figure-7",
-        _with(add_skips, kind="orthogonal"),
+        _with(add_skips, kind="orthogonal", beta="bounded"),
     ),
     Remedy(
         "rescale-branches",

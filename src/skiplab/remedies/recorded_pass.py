@@ -25,7 +25,7 @@ class Step:
     """One call: the steps it reads, the parameters it is given, how many other tensors, and the module it is in.
 
     ``gain`` is that of a pointwise nonlinearity (``pointwise.gain_of``), else None; ``sizes`` are the root mean
-    squares of the two sides of an addition.
+    squares of the two sides of an addition and of the sum.
     """
 
     name: str
@@ -59,7 +59,7 @@ class RecordedPass:
         return next(place for place, step in enumerate(self.steps) if step.number == number)
 
     def modules_returning(self, place: int) -> list[tuple[str, int]]:
-        """The modules that return what a step made, inner ones first, and how many calls were made before they end."""
+        """The modules that return what a step made, inner ones first, and the calls made before they end."""
         return [(name, calls) for name, step, calls in self.returned if step == place]
 
     def times_called(self, module: str) -> int:
@@ -134,4 +134,4 @@ def _sizes(call: Call) -> tuple[float, ...]:
     if call.name not in ADDITIONS or len(call.followed) != 2:
         return ()
     sides = [each for each in call.values[0] if isinstance(each, Tensor)]
-    return tuple(float(each.double().square().mean().sqrt()) for each in sides)
+    return tuple(float(each.double().square().mean().sqrt()) for each in (*sides, call.outcome))
