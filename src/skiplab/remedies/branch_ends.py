@@ -76,7 +76,7 @@ def sum_end(record: RecordedPass, addition: int, name: str) -> str:
             after = all(record.steps[user].number > calls for user in users)
             if after and record.times_called(module) == 1:
                 return module
-        if len(users) != 1 or record.steps[users[0]].name not in HOMOGENEOUS:
+        if len(users) != 1 or not _passes(record.steps[users[0]]):
             raise Refused(
                 f"the sum {name!r} is no output of a module, so alpha cannot scale it; leave alpha out, or give "
                 "every residual addition a module of its own."
@@ -113,8 +113,7 @@ class _Walk:
             self.trail.clear()
             self._take(step.parameters, "weights")
             return next(filter(None, map(self.back, step.parents)), None)
-        one = len(step.parents) == 1
-        if one and (step.name in HOMOGENEOUS or (step.name in PRODUCTS and not step.parameters)):
+        if _passes(step):
             return self.back(step.parents[0])
         return _called(step)
 
@@ -132,6 +131,12 @@ class _Walk:
     def _take(self, names: Collection[str], kind: str) -> None:
         self.parameters += [name for name in names if name not in self.parameters]
         self.kind = self.kind or kind
+
+
+def _passes(step: Step) -> bool:
+    """Whether a positive factor passes through a step."""
+    product = step.name in PRODUCTS and not step.parameters
+    return len(step.parents) == 1 and (step.name in HOMOGENEOUS or product)
 
 
 def _called(step: Step) -> str:

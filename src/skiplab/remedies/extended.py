@@ -85,6 +85,17 @@ class WithSkips(Extension):
                 x = joined(x, taken, getattr(self, f"skip_matrix_{begin}"), axis, scale, self.branch_scale)
         return x
 
+    def __getitem__(self, index: Any) -> Any:
+        part = super().__getitem__(index)  # type: ignore[misc]
+        if isinstance(index, slice):
+            places = range(len(own_modules(self)))[index]
+            inside = [skip for skip in self.skips if skip[0] in places and skip[1] in places]
+            part.branch_scale = self.branch_scale
+            part.skips = tuple((places.index(skip[0]), places.index(skip[1]), *skip[2:]) for skip in inside)
+            for old, new in zip(inside, part.skips, strict=True):
+                part.register_buffer(f"skip_matrix_{new[0]}", getattr(self, f"skip_matrix_{old[0]}"))
+        return part
+
     def extra_repr(self) -> str:
         places = ", ".join(f"{begin}–{end}" for begin, end, *_ in self.skips)
         return f"skips over {places}, branches times {self.branch_scale:.3g}"
