@@ -149,7 +149,7 @@ def _groups(model: nn.Module) -> tuple[list[_Over], fx.Graph | None]:
     """In every Sequential: a weight layer up to the nonlinearity behind it."""
     found = []
     for home, part in model.named_modules():
-        if type(part).forward is not nn.Sequential.forward:
+        if not isinstance(part, nn.Sequential) or type(part).forward is not nn.Sequential.forward:
             continue
         inside = [(f"{home}.{key}" if home else key, child) for key, child in own_modules(part).items()]
         begin: int | None = None
