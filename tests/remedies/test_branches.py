@@ -10,7 +10,7 @@ from networks_to_treat import blocks, drawn, mlp, normal
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
-from skiplab.remedies import add_skips, rescale_branches
+from skiplab.remedies import REMEDIES, add_skips, rescale_branches
 from skiplab.subjects.residual_blocks import residual_blocks
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
@@ -75,6 +75,9 @@ def test_an_exploding_branch_becomes_like_the_others(ends: str, given: bool) -> 
             branch = treated.model[place].branch(hidden)
             ratios.append((branch.square().mean() / hidden.square().mean()).sqrt().item())
             hidden = hidden + branch
+    if given:
+        by_id = REMEDIES["rescale-branches"].apply(net, x, where=["2"])
+        assert by_id.changed == treated.changed
     others = sorted(ratios[:1] + ratios[2:])
     assert ratios[1] == pytest.approx(others[2], rel=0.02)
     assert "1 of 6 residual additions (2)" in treated.changed
