@@ -79,3 +79,13 @@ def test_data_that_are_not_here_are_said_with_the_command_that_gets_them(cli: Cl
     done = cli("compare", f"{file}:narrow", f"{file}:wide", "--data", "cifar10")
     assert done.exit_code == 1
     assert "skiplab data" in done.stderr
+
+
+def test_ctrl_c_prints_what_is_finished_and_ends_with_130(cli: Cli, file: Path) -> None:
+    with file.open("a") as more:
+        more.write("\ncalls = []\ndef late():\n    calls.append(1)\n")
+        more.write("    if len(calls) > 1:\n        raise KeyboardInterrupt\n    return narrow()\n")
+    done = cli("compare", f"{file}:narrow", f"{file}:late", "--seeds=2", "--steps=2", "--rate=0.01")
+    assert done.exit_code == 130
+    assert "narrow: final loss" in done.stdout
+    assert "stopped by Ctrl-C: late not finished" in done.stdout

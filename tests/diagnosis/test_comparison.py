@@ -395,6 +395,28 @@ def test_digits_by_name_are_flat_where_a_network_takes_them_so() -> None:
     assert flat.sample("a", "test accuracy").mean() > 0.5
 
 
+def test_sets_by_name_have_the_networks_type_of_numbers() -> None:
+    double = compare(
+        {"a": lambda: nn.Linear(64, 10).double()}, "digits", seeds=2, steps=2, rate=0.01, measure=[]
+    )
+    assert np.isfinite(double.sample("a", "test loss")).all()
+
+
+def test_epochs_of_a_list_see_every_batch() -> None:
+    x, y = samples()
+    batches = [(x[i : i + 1], y[i : i + 1]) for i in range(96)] * 6  # more than the steps of no choice
+    whole = compare({"a": lambda: nn.Linear(6, 3)}, batches, seeds=2, epochs=1, rate=0.01, measure=[])
+    assert whole.steps == 576
+
+
+def test_a_network_that_a_factory_gives_out_again_and_again_stays_as_it_is() -> None:
+    network = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    compare({"a": lambda: network, "b": network}, samples(), seeds=2, steps=3, rate=0.01)
+    assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
+    assert network.training
+
+
 def test_lists_of_batches_and_losses_of_ones_own() -> None:
     x, y = samples()
     batches = [{"x": x[i : i + 20], "y": y[i : i + 20]} for i in range(0, 96, 20)]
