@@ -3,6 +3,7 @@
 import skiplab as sl
 sl.run("orhan2017/figure-7")          # run a study; returns what it left behind
 sl.results("orhan2017/figure-7")      # its table, a DataFrame
+sl.diagnose(model, batch)             # what ails a network of yours, where, and what would help
 sl.gradient_norms(model, batch, criterion=torch.nn.CrossEntropyLoss())
 """
 
@@ -21,6 +22,7 @@ __all__ = [
     "autocorrelation",
     "branch_ratios",
     "compare",
+    "diagnose",
     "dominant_gradient_flow",
     "gradient_norms",
     "gradient_shattering",

@@ -13,6 +13,7 @@ from skiplab.curvature.spectrum_methods import Exact as Exact
 from skiplab.curvature.spectrum_methods import Lanczos as Lanczos
 from skiplab.curvature.spectrum_methods import Moments as Moments
 from skiplab.diagnosis import comparison, remedy_trials
+from skiplab.diagnosis import diagnose as diagnosing
 from skiplab.ensembles import Ensemble as Ensemble
 from skiplab.measurements import activation_patterns as patterns
 from skiplab.measurements import branch_ratios as branches
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 compare = watched(comparison.compare)
 activation_patterns = watched(patterns.activation_patterns)
 branch_ratios = watched(branches.branch_ratios)
+diagnose = watched(diagnosing.diagnose)
 dominant_gradient_flow = watched(flow.dominant_gradient_flow)
 gradient_norms = watched(norms.gradient_norms)
 gradient_shattering = watched(shattering.gradient_shattering)

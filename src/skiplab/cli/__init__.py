@@ -14,7 +14,7 @@ import typer
 import typer.core
 
 from skiplab.checks import Refused, SkiplabError, printable
-from skiplab.cli import bench, check, compare, data, publish, report, run, show, store, terminal
+from skiplab.cli import bench, check, compare, data, diagnose, publish, report, run, show, store, terminal
 from skiplab.cli import list as list_command
 from skiplab.files import DamageFound, DiskTrouble
 from skiplab.reproduction.runner import DataInPart
@@ -110,6 +110,7 @@ app.command("list")(list_command.list_studies)
 app.command("run")(run.run)
 app.command("show")(show.show)
 app.command("check")(check.check)
+app.command("diagnose")(diagnose.diagnose)
 app.command("report")(report.report)
 app.command("publish")(publish.publish)
 app.command("bench")(bench.bench)

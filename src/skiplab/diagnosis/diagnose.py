@@ -15,11 +15,13 @@ from skiplab.diagnosis.patient import SAMPLES, Patient
 from skiplab.diagnosis.report import Report
 from skiplab.diagnosis.rules import findings_of
 from skiplab.diagnosis.scan import OutOfTime, affordable, limited, scanned
+from skiplab.interruption import unchanged_by_ctrl_c
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
 
 BUDGET = 60.0  # seconds
 SHARE = 0.4  # of the time left that one examination may take
+STOPPED = "ended by Ctrl-C: findings rest on what was measured until then"
 MOST_OF_ALL = 0.25  # of the whole budget that one examination may take
 
 
@@ -34,6 +36,7 @@ def diagnose(
     samples: int = SAMPLES,
     examinations: Sequence[str] | None = None,
     name: str = "",
+    interruptible: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Examine a network on samples of its data and report what ails it, the worst first.
@@ -41,8 +44,8 @@ def diagnose(
     The loss is ``criterion(output, target)`` or ``loss_fn(model, batch)``; without either it is inferred where that
     is safe, and said. ``budget`` are the seconds that all examinations together may take: they decide what is
     measured, on how many samples and how precisely. ``memory`` are bytes, by default half of what is free.
-    ``examinations`` names those to make (default: all). What was not measured is listed with the reason. The model
-    stays as it is.
+    ``examinations`` names those to make (default: all). What was not measured is listed with the reason. If it is
+    ``interruptible``, Ctrl-C ends the examinations and what was measured is reported. The model stays as it is.
 
     >>> report = diagnose(model, (x, y), budget=5, examinations=["layer_signals", "gradient_norms"])
     >>> [each.name for each in report.measured]
@@ -57,13 +60,22 @@ def diagnose(
     room = la.budget_of(memory, patient.subject.device)
     patient, fewer = affordable(patient, budget, room)
     chart = Chart(patient, scanned(patient))
-    for examination in EXAMINATIONS:
-        if chosen and examination.name not in chosen:
-            continue
-        left = budget - (time.monotonic() - start)
-        tell(f"{examination.name}: {examination.question}")
-        _examine(chart, examination, left, budget)
-    notes = (*patient.assumed, *([fewer] if fewer else ()))
+    planned = [each for each in EXAMINATIONS if not chosen or each.name in chosen]
+    stopped = ""
+    try:
+        with unchanged_by_ctrl_c((model,)):
+            for place, examination in enumerate(planned, 1):
+                left = budget - (time.monotonic() - start)
+                tell(f"{place}/{len(planned)} {examination.name}, at most {max(left, 1):.0f} s more")
+                _examine(chart, examination, left, budget)
+    except KeyboardInterrupt as stop:
+        if not interruptible or type(stop) is not KeyboardInterrupt:  # such as one that TERM raises
+            raise
+        stopped = STOPPED
+        for each in planned:
+            if each.name not in chart.measured and each.name not in chart.unmeasured:
+                chart.unmeasured[each.name] = Unmeasured(each.name, each.question, "Ctrl-C came first")
+    notes = (*patient.assumed, *(note for note in (fewer, stopped) if note))
     seconds = time.monotonic() - start
     return Report(
         name or type(model).__name__,

@@ -50,16 +50,20 @@ class Factory:
 
     def __call__(self, seed: int = 0) -> nn.Module:
         """The network of a seed: the same for the same seed, on the CPU or where the function puts it."""
+        made = self.made(seed)
+        if not isinstance(made, nn.Module):
+            raise Refused(f"{self.name} makes a {type(made).__name__}; let it return a torch.nn.Module.")
+        return made
+
+    def made(self, seed: int = 0) -> Any:
+        """Whatever the function returns for a seed: a network, or more than that."""
         seeded(seed)
         if isinstance(self.make, nn.Module):
             return copy.deepcopy(self.make)
         drawn = {"seed": seed, "generator": torch_generator(int(seed), "network")}
         taken = {name: value for name, value in drawn.items() if name in _parameters(self.make)}
         with seeded_globally(derive(int(seed), "network")):
-            made = self.make(**taken)
-        if not isinstance(made, nn.Module):
-            raise Refused(f"{self.name} makes a {type(made).__name__}; let it return a torch.nn.Module.")
-        return made
+            return self.make(**taken)
 
 
 _DRAWN = ("seed", "generator")

@@ -19,6 +19,8 @@ class Finding:
     that is known, ``support`` what our own verdicts say of the paper's claim; ``remedy`` are ids of
     ``skiplab.remedies``. ``weight`` ranks findings of one severity: by how many natural logarithms the statistic is
     over its limit.
+    ``usual`` are the ends of the range that ``reference`` speaks of, infinite where it has one end alone, NaN where
+    there is no range.
     """
 
     id: str
@@ -34,6 +36,7 @@ class Finding:
     low: float = math.nan
     high: float = math.nan
     weight: float = 0.0
+    usual: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -46,6 +49,7 @@ class Finding:
         found = {name: getattr(self, name) for name in names}
         found |= {"where": list(self.where), "remedy": list(self.remedy)}
         numbers = {name: getattr(self, name) for name in ("statistic", "low", "high")}
+        numbers |= {"usual_low": self.usual[0], "usual_high": self.usual[1]}
         return found | {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 

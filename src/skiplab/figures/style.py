@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ COLUMN_WIDTH = 3.2  # inches: one column of a two-column page
 PAGE_WIDTH = 7.2
 PANEL_HEIGHT = 2.4
 DOTS_PER_INCH = 200
+PLAIN_METADATA = {"Date": None, "Creator": None}  # of an SVG
 
 STYLE: dict[str, Any] = {
     "font.family": "sans-serif",
@@ -159,11 +161,25 @@ def svg_text(figure: Figure) -> str:
 def save(figure: Figure, folder: Path) -> None:
     """Write figure.png and figure.svg into the folder, with the same bytes each time."""
     folder.mkdir(parents=True, exist_ok=True)
+    with _laid_out(figure):
+        # A date or a version in the file would change the bytes of an unchanged figure.
+        figure.savefig(folder / "figure.png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+        figure.savefig(folder / "figure.svg", metadata=PLAIN_METADATA)
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as an SVG file, with the same bytes each time."""
+    file = io.BytesIO()
+    with _laid_out(figure):
+        figure.savefig(file, format="svg", metadata=PLAIN_METADATA)
+    return file.getvalue()
+
+
+@contextmanager
+def _laid_out(figure: Figure) -> Iterator[None]:
+    """The house style, in which constrained layout, which moves a little at every drawing, is done once and held."""
     with mpl.rc_context(STYLE):
-        # Constrained layout moves a little at every drawing, so it is done once and then held.
         if figure.get_layout_engine() is not None:
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
-        # A date or a version in the file would change the bytes of an unchanged figure.
-        figure.savefig(folder / "figure.png", dpi=DOTS_PER_INCH, metadata={"Software": None})
-        figure.savefig(folder / "figure.svg", metadata={"Date": None, "Creator": None})
+        yield

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_LINES = 8  # networks that a figure draws by themselves; of more, the mean and its interval
+MOST_LETTERS = 28  # of a layer's name beside an axis; its end tells layers apart
 MOST_ROWS = 20  # of the table that a notebook shows
 
 
@@ -105,7 +106,10 @@ class Result(ABC):
         few = len(self.places) <= 12
         axes[0, 0].set_xticks(places if few else places[:: len(self.places) // 6])
         if few:
-            axes[0, 0].set_xticklabels(self.places, rotation=35, ha="right")
+            ends = [
+                name if len(name) <= MOST_LETTERS else f"…{name[1 - MOST_LETTERS :]}" for name in self.places
+            ]
+            axes[0, 0].set_xticklabels(ends, rotation=35, ha="right", parse_math=False)
         order = self.place if few else f"{self.place}, in order"
         axes[0, 0].set(title=self.title, xlabel=order, ylabel=name)
         if self.by_decades and bool((estimate.value[estimate.settled] > 0).all()):

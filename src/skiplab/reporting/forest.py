@@ -16,6 +16,7 @@ from skiplab.reproduction.kinds.base import Region
 from skiplab.reproduction.verdict import Verdict
 
 WIDTH, HEIGHT, MIDDLE = 200.0, 28.0, 14.0
+NO_MARKS = Markup("")
 
 
 def domain_of(verdicts: Sequence[Verdict]) -> Region | None:
@@ -47,39 +48,64 @@ def draw(verdict: Verdict, domain: Region | None) -> Markup:
     """Draw one verdict on a given range, or nothing where there is no number to draw."""
     if domain is None or verdict.statistic is None:
         return Markup("")
-
-    def place(value: float) -> float:
-        share = (value - domain[0]) / (domain[1] - domain[0])
-        return round(min(max(share, 0.0), 1.0) * WIDTH, 2)
-
-    region = verdict.region
-    left, right = place(region[0]), place(region[1])
-    parts = [f'<rect class="region" x="{left}" y="3" width="{round(right - left, 2)}" height="22"/>']
+    parts = []
+    if verdict.worth is not None:
+        x = _placed(verdict.refuted_below, domain)
+        parts.append(f'<line class="worth" x1="{x}" x2="{x}" y1="3" y2="25"/>')
     parts += [
+        f'<path class="paper" d="M{_placed(mark, domain)} 1 l3.5 -0 l-3.5 5 l-3.5 -5 z"/>'
+        for mark in verdict.meaning.marks(verdict)
+    ]
+    ends = (verdict.low, verdict.high) if _has_interval(verdict) else None
+    marks = Markup("".join(parts))
+    return interval_drawing(
+        verdict.verdict, spoken(verdict), domain, verdict.region, verdict.statistic, ends, marks
+    )
+
+
+def interval_drawing(
+    kind: str,
+    label: str,
+    domain: Region,
+    region: Region,
+    statistic: float,
+    ends: tuple[float | None, float | None] | None,
+    marks: Markup = NO_MARKS,
+) -> Markup:
+    """Draw a region, a number and its interval on one range; an end of the interval that is None is open.
+
+    ``kind`` is a class of the style sheet, ``label`` says what is shown, ``marks`` lie between region and interval.
+    """
+    left, right = _placed(region[0], domain), _placed(region[1], domain)
+    below = [f'<rect class="region" x="{left}" y="3" width="{round(right - left, 2)}" height="22"/>']
+    below += [
         f'<line class="threshold" x1="{x}" x2="{x}" y1="1" y2="27"/>'
         for end, x in zip(region, (left, right), strict=True)
         if math.isfinite(end)
     ]
-    if verdict.worth is not None:
-        x = place(verdict.refuted_below)
-        parts.append(f'<line class="worth" x1="{x}" x2="{x}" y1="3" y2="25"/>')
-    parts += [
-        f'<path class="paper" d="M{place(mark)} 1 l3.5 -0 l-3.5 5 l-3.5 -5 z"/>'
-        for mark in verdict.meaning.marks(verdict)
-    ]
-    if _has_interval(verdict):
-        low, high = verdict.low, verdict.high
-        start, stop = 0.0 if low is None else place(low), WIDTH if high is None else place(high)
-        parts.append(f'<line class="interval" x1="{start}" x2="{stop}" y1="{MIDDLE}" y2="{MIDDLE}"/>')
+    above = []
+    if ends is not None:
+        low, high = ends
+        start, stop = (
+            0.0 if low is None else _placed(low, domain),
+            WIDTH if high is None else _placed(high, domain),
+        )
+        above.append(f'<line class="interval" x1="{start}" x2="{stop}" y1="{MIDDLE}" y2="{MIDDLE}"/>')
         for x, end, turn in ((start, low, 1), (stop, high, -1)):
             # An open end is an arrow, a closed one a cap.
             shape = f"M{x + 5 * turn} 9.5 L{x} 14 L{x + 5 * turn} 18.5" if end is None else f"M{x} 10 V18"
-            parts.append(f'<path class="interval" d="{shape}"/>')
-    parts.append(f'<circle class="estimate" cx="{place(verdict.statistic)}" cy="{MIDDLE}" r="3.6"/>')
+            above.append(f'<path class="interval" d="{shape}"/>')
+    above.append(f'<circle class="estimate" cx="{_placed(statistic, domain)}" cy="{MIDDLE}" r="3.6"/>')
     opening = Markup(
-        '<svg class="forest {verdict}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{label}">'
-    ).format(verdict=verdict.verdict, width=WIDTH, height=HEIGHT, label=spoken(verdict))
-    return opening + Markup("".join(parts) + "</svg>")
+        '<svg class="forest {kind}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{label}">'
+    ).format(kind=kind, width=WIDTH, height=HEIGHT, label=label)
+    return opening + Markup("".join(below)) + marks + Markup("".join(above) + "</svg>")
+
+
+def _placed(value: float, domain: Region) -> float:
+    """Where a value lies from the left of a drawing, at its edge if it is outside."""
+    share = (value - domain[0]) / (domain[1] - domain[0])
+    return round(min(max(share, 0.0), 1.0) * WIDTH, 2)
 
 
 def strip(verdicts: Sequence[Verdict]) -> Markup:

@@ -99,7 +99,9 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
         else:
             grade = limits.SATURATED.grade(saturated)
             if grade.is_bad:
-                words = f"{saturated:.0%} of {place} is saturated, where its slope is below a twentieth of the largest"
+                words = (
+                    f"{saturated:.0%} of {place} is saturated: its slope is below a twentieth of the largest"
+                )
                 yield finding(
                     "saturated-activations",
                     grade,
