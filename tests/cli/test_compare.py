@@ -34,7 +34,7 @@ def test_two_factories_of_a_file_are_compared(cli: Cli, file: Path, tmp_path: Pa
     options = ["--seeds", "2", "--steps", "5", "--rate", "0.01", "--html", str(page)]
     done = cli("compare", f"{file}:narrow", f"{file}:wide", *options)
     assert done.exit_code == 0, done.output
-    assert f"Running {file}." in done.stderr
+    assert done.stderr.count(f"Running {file}.") == 1
     assert done.stdout.startswith("2 models, 2 seeds, 5 steps of Adam on 1437 samples in batches of 64")
     assert "narrow − wide" in done.stdout
     assert "narrow − wide" in page.read_text()
@@ -62,12 +62,14 @@ def test_random_data_fit_the_networks(cli: Cli, file: Path) -> None:
         (["{}:narrow", "{}:narrow"], "a model was named twice"),
         (["{}:narrow", "{}:wide", "--data=digit"], "data 'digit' is unknown; choose one of digits"),
         (["{}:narrow", "{}:wide", "--measure=gradient"], "instrument 'gradient' is unknown"),
-        (["{}:narrow", "{}:wide", "--html={}"], "exists and is no page of `skiplab compare`"),
+        (["{}:narrow", "{}:wide", "--html={}"], "is no name of a page; let it end in .html"),
+        (["{}:narrow", "{}:wide", "--html={}.html"], "exists and is no page of `skiplab compare`"),
     ],
 )
 def test_bad_usage_gets_one_sentence_and_status_two(
     cli: Cli, file: Path, words: list[str], sentence: str
 ) -> None:
+    file.with_name("nets.py.html").write_text("my own")
     done = cli("compare", *[word.format(file) for word in words])
     assert done.exit_code == 2
     assert sentence in done.stderr
@@ -79,3 +81,13 @@ def test_data_that_are_not_here_are_said_with_the_command_that_gets_them(cli: Cl
     done = cli("compare", f"{file}:narrow", f"{file}:wide", "--data", "cifar10")
     assert done.exit_code == 1
     assert "skiplab data" in done.stderr
+
+
+def test_ctrl_c_prints_what_is_finished_and_ends_with_130(cli: Cli, file: Path) -> None:
+    with file.open("a") as more:
+        more.write("\ncalls = []\ndef late():\n    calls.append(1)\n")
+        more.write("    if len(calls) > 1:\n        raise KeyboardInterrupt\n    return narrow()\n")
+    done = cli("compare", f"{file}:narrow", f"{file}:late", "--seeds=2", "--steps=2", "--rate=0.01")
+    assert done.exit_code == 130
+    assert "narrow: final loss" in done.stdout
+    assert "stopped by Ctrl-C: late not finished" in done.stdout

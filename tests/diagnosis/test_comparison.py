@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from skiplab.checks import Refused
 from skiplab.diagnosis.comparison import compare
 from skiplab.diagnosis.comparison.judging import differences, mean_interval
+from skiplab.diagnosis.comparison.measuring import Measured
 from skiplab.diagnosis.comparison.result import Comparison
 from skiplab.diagnosis.rates import Chosen, best_of, cautious, checked_rates, choose_rates
 from skiplab.randomness import numpy_generator, torch_generator
@@ -240,6 +241,39 @@ def test_intervals_are_students_and_geometric_where_asked() -> None:
     assert mean_interval(np.array([0.9, 1.0]), (0.0, 1.0))[2] == 1.0
 
 
+def test_what_is_measured_by_layer_is_averaged_over_the_layers_that_are_known() -> None:
+    values = np.array([[1.0, 100.0, 7.0], [4.0, 4.0, np.nan], [np.nan, np.nan, np.nan]])
+    by_layer = Measured("a", "gradient_norms", "norm", "after", ("0", "1", "2"), values, "layer", True)
+    assert by_layer.in_short == pytest.approx([10.0, 4.0, np.nan], nan_ok=True)
+    assert by_layer.place == "mean over layers"
+    plain = Measured("a", "saturation", "share", "after", ("0", "1", "2"), values, "activation", False)
+    assert plain.in_short == pytest.approx([50.5, 4.0, np.nan], nan_ok=True)
+    whole = Measured("a", "hessian_trace", "trace", "after", ("", "1", "2"), values, "part", False)
+    assert whole.in_short == pytest.approx([1.0, 4.0, np.nan], nan_ok=True)
+
+
+def test_language_models_are_compared_and_treated_by_their_own_loss() -> None:
+    transformers = pytest.importorskip("transformers")
+    from skiplab.diagnosis.data import named_batch
+    from skiplab.diagnosis.remedy_trials import try_remedies
+
+    def make() -> nn.Module:
+        sizes = {"vocab_size": 50, "n_positions": 32, "n_embd": 8, "n_layer": 1, "n_head": 1}
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes))
+
+    network = make()
+    batches = [named_batch("random", network, 4, seed) for seed in range(3)]
+    shown = compare({"one": make, "same": make}, batches, seeds=2, steps=4, rate=0.01)
+    assert shown.loss == "loss: the network's own, which its output holds beside the labels"
+    assert np.array_equal(shown.sample("one", "final loss"), shown.sample("same", "final loss"))
+    assert (shown.runs[0].loss[:, -1] < shown.runs[0].loss[:, 0]).all()
+    treated = try_remedies(
+        network, batches, remedies=["rescale-branches", "looks-linear"], steps=3, seeds=2, rate=0.01
+    )
+    assert "looks-linear" in treated.refused
+    assert treated.candidates
+
+
 def test_networks_that_never_learn_and_diverge_are_counted() -> None:
     class Bad(nn.Module):
         def __init__(self, kind: str) -> None:
@@ -359,6 +393,28 @@ def test_digits_by_name_are_flat_where_a_network_takes_them_so() -> None:
     assert flat.steps == 23
     assert flat.decided_by == "test accuracy"
     assert flat.sample("a", "test accuracy").mean() > 0.5
+
+
+def test_sets_by_name_have_the_networks_type_of_numbers() -> None:
+    double = compare(
+        {"a": lambda: nn.Linear(64, 10).double()}, "digits", seeds=2, steps=2, rate=0.01, measure=[]
+    )
+    assert np.isfinite(double.sample("a", "test loss")).all()
+
+
+def test_epochs_of_a_list_see_every_batch() -> None:
+    x, y = samples()
+    batches = [(x[i : i + 1], y[i : i + 1]) for i in range(96)] * 6  # more than the steps of no choice
+    whole = compare({"a": lambda: nn.Linear(6, 3)}, batches, seeds=2, epochs=1, rate=0.01, measure=[])
+    assert whole.steps == 576
+
+
+def test_a_network_that_a_factory_gives_out_again_and_again_stays_as_it_is() -> None:
+    network = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    compare({"a": lambda: network, "b": network}, samples(), seeds=2, steps=3, rate=0.01)
+    assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
+    assert network.training
 
 
 def test_lists_of_batches_and_losses_of_ones_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -127,3 +128,15 @@ def test_packages_make_networks_of_as_many_classes_and_channels_as_asked() -> No
         load_factory("timm:resnet81")
     with pytest.raises(Refused, match="takes images of 3 channels, but the data have 1"):
         load_factory("torchvision:resnet18", channels=1)
+
+
+def test_a_file_is_run_once_and_again_when_it_has_changed(folder: Path) -> None:
+    file, log = folder / "counting.py", folder / "log"
+    lines = ["from torch import nn", f"with open({str(log)!r}, 'a') as log:", "    log.write('x')"]
+    file.write_text("\n".join([*lines, "def a(): return nn.Linear(2, 1)", "b = a"]))
+    for name in "ab":
+        load_factory(f"{file}:{name}")
+    assert log.read_text() == "x"
+    os.utime(file, ns=(0, 0))
+    load_factory(f"{file}:a")
+    assert log.read_text() == "xx"

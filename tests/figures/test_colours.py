@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from skiplab.figures.colours import colour_of, label_of
+from skiplab.figures.colours import colour_of, distinct, label_of
 
 NAMED = [
     "plain", "residual", "hyper-residual", "path-residual", "bias-symm-break", "bias-symm-break-bn",
@@ -88,3 +88,11 @@ def test_an_unknown_name_has_its_own_lasting_colour() -> None:
 )
 def test_labels_read_well(name: str, label: str) -> None:
     assert label_of(name) == label
+
+
+def test_names_of_a_user_get_colours_of_their_own_and_known_ones_keep_theirs() -> None:
+    names = ["plain", "mine", "yours", "residual", "residual-bn", "theirs", "another", "mine"]
+    found = distinct(names)
+    assert len(set(found.values())) == len(set(names))
+    for known in ("plain", "residual", "residual-bn"):
+        assert found[known] == colour_of(known)

@@ -72,3 +72,16 @@ def test_the_ground_is_white_and_the_size_follows_the_panels() -> None:
 def test_zero_columns_are_refused() -> None:
     with pytest.raises(Refused, match="columns is 0, but must be at least 1"):
         style.new_figure(columns=0)
+
+
+def test_a_figure_as_text_is_one_svg_element_and_the_same_each_time() -> None:
+    from skiplab.figures.style import new_figure, svg_text
+
+    def text() -> str:
+        figure, axes = new_figure()
+        axes[0, 0].plot([1, 2], [3, 4])
+        return svg_text(figure)
+
+    assert text() == text()
+    assert text().startswith("<svg")
+    assert text().rstrip().endswith("</svg>")

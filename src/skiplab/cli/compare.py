@@ -47,12 +47,12 @@ def compare(
         raise Refused(f"data {data!r} is unknown; choose one of {', '.join(KINDS)}.{near(data, KINDS)}")
     from skiplab.diagnosis.comparison import compare as compared
     from skiplab.diagnosis.comparison.measuring import checked
-    from skiplab.diagnosis.comparison.page import refuse_others
+    from skiplab.diagnosis.comparison.page import check
     from skiplab.waiting import Waiting
 
     instruments = checked([name.strip() for name in measure.split(",") if name.strip()])
     if html is not None:
-        refuse_others(html)
+        check(html)  # before hours of training
     factories = _factories(models, *KINDS[data])
     # A factory is handed on as it is, since its own function may draw from a seed or generator.
     makers = {name: factory.make for name, factory in factories.items()}
@@ -69,12 +69,12 @@ def compare(
             device=device,
             tell=line.tell,
         )
-    if html is not None:
-        typer.echo(f"Written to {found.save(html)}.", err=True)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1, allow_nan=False))
     else:
         typer.echo(printable(repr(found)))
+    if html is not None:
+        typer.echo(f"Written to {found.save(html)}.", err=True)
     if found.stopped:
         raise typer.Exit(128 + signal.SIGINT)
 
@@ -85,12 +85,11 @@ def _factories(texts: list[str], classes: int | None, channels: int | None) -> d
     require(len(texts) > 1, f"{texts[0]} is alone; name two models or more to compare.")
     from skiplab.diagnosis.loading import load_factory
 
-    loaded = []
-    for text in texts:
-        file = text.rpartition(":")[0]
+    files = dict.fromkeys(text.rpartition(":")[0] for text in texts)
+    for file in files:
         if file.endswith(".py"):
             typer.echo(printable(f"Running {file}."), err=True)
-        loaded.append(load_factory(text, classes=classes, channels=channels))
+    loaded = [load_factory(text, classes=classes, channels=channels) for text in texts]
     names = [factory.name for factory in loaded]
     return {
         factory.name if names.count(factory.name) == 1 else text: factory

@@ -124,8 +124,8 @@ class InBatches(Course):
         return tree_map_only(Tensor, rows, batch)
 
 
-def course_of(data: Batch | TensorSet | Iterable[Batch], size: int | None, most: int) -> Course:
-    """The course of a batch, which is cut into smaller ones, or of several, of which at most ``most`` are read."""
+def course_of(data: Batch | TensorSet | Iterable[Batch], size: int | None, most: int | None) -> Course:
+    """The course of a batch, which is cut into smaller ones, or of several: the first ``most`` (None: all)."""
     if isinstance(data, TensorSet):
         data = (data.inputs, data.labels)
     found = list(itertools.islice(batches_of(data), most))

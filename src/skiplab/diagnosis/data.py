@@ -14,6 +14,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import DECODER_KEYS, Batch
 from skiplab.subjects.failures import PLAIN, inputs_of
 from skiplab.subjects.subject import call_on_input, first_tensor
+from skiplab.torch_private import tree_map_only
 
 NAMES = ("digits", "cifar10", "random")
 POOL = 5_000  # images of a large set from which a batch is drawn: reading all of CIFAR-10 takes a gigabyte
@@ -37,7 +38,7 @@ def named_batch(name: str, model: nn.Module | None, samples: int = 128, seed: in
         if model is None:
             raise Refused("random data are made for a network, but none was given; choose digits or cifar10.")
         return _random(model, samples, seed)
-    images, labels = _images(name)
+    images, labels = _images(name, dtype_of(model))
     order = torch.randperm(len(labels), generator=torch_generator(int(seed), "samples", name))[:samples]
     chosen = (images[order], labels[order])
     return chosen if model is None else taken_by([model], chosen)
@@ -61,24 +62,29 @@ def taken_by(models: Sequence[nn.Module], images: tuple[Tensor, Tensor]) -> tupl
     raise Refused(f"the data are refused by the network ({refusal}); choose others.") from refusal
 
 
-def _images(name: str) -> tuple[Tensor, Tensor]:
+def dtype_of(model: nn.Module | None) -> torch.dtype:
+    """The type of numbers that a network computes in."""
+    weights = () if model is None else model.parameters()
+    return next((each.dtype for each in weights if each.is_floating_point()), torch.float32)
+
+
+def _images(name: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     from skiplab.data import tensors
 
-    found = tensors(name, images=None if name == "digits" else POOL, flat=False)
+    found = tensors(name, images=None if name == "digits" else POOL, flat=False, dtype=dtype)
     return found.inputs, found.labels
 
 
 def answer(model: nn.Module, batch: Batch) -> Any:
     """What a network answers in evaluation mode; it is left untouched."""
     subject = Subject.of(model)
-    batch = _onto(batch, subject.device)
+    batch = onto(batch, subject.device)
     with subject.borrowed(), torch.no_grad():
         return call_on_input(model, batch)
 
 
-def _onto(batch: Batch, device: torch.device) -> Batch:
-    from skiplab.torch_private import tree_map_only
-
+def onto(batch: Batch, device: str | torch.device) -> Batch:
+    """A batch with all its tensors on a device."""
     return tree_map_only(Tensor, lambda tensor: tensor.to(device), batch)
 
 
@@ -103,7 +109,7 @@ def _random(model: nn.Module, samples: int, seed: int) -> Batch:
 def _kinds_of_inputs(model: nn.Module, seed: int) -> Iterator[Any]:
     """Functions of the number of samples, the likeliest first."""
     generator = lambda: torch_generator(int(seed), "random inputs")  # noqa: E731
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    dtype = dtype_of(model)
 
     def normal(*shape: int) -> Any:
         return lambda count: torch.randn(count, *shape, generator=generator()).to(dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterator
@@ -63,8 +64,13 @@ def load_factory(text: str, *, classes: int | None = None, channels: int | None 
 def run_file(path: Path) -> ModuleType:
     """Run a Python file as a module of its own; what it raises becomes one sentence."""
     require(path.is_file(), f"{path} does not exist; name a Python file.{_beside(path)}")
+    return _run_once(path.resolve(), path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=32)  # two factories of one file are of one run
+def _run_once(path: Path, changed: int) -> ModuleType:
     # A name that hides no module of others, as a file called random.py would.
-    name = f"skiplab_file_{derive(str(path.resolve())):x}_{path.stem}"
+    name = f"skiplab_file_{derive(str(path), changed):x}_{path.stem}"
     try:
         with _folder_first(path):
             return load_file(path, name)

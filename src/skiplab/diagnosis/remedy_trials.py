@@ -11,6 +11,7 @@ from torch import nn
 
 from skiplab.checks import Refused, listed, one_of, require, whole_numbers
 from skiplab.diagnosis.courses import Course, course_of
+from skiplab.diagnosis.data import onto
 from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for
 from skiplab.diagnosis.rates import Chosen, checked_rates, choose_rates
@@ -22,7 +23,6 @@ from skiplab.remedies.treated import Treated
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
-from skiplab.torch_private import tree_map_only
 
 SEARCHING = 2  # seeds that choose a rate: as much work for three rates as six of the seeds that decide
 LOOKED_AT = 128  # samples that a remedy may look at
@@ -74,7 +74,7 @@ def try_remedies(
     subject = Subject.of(model, criterion=criterion, loss_fn=loss_fn)
     place = torch.device(device) if device is not None else subject.device
     course = course_of(batches, batch_size, steps)
-    looked_at = tree_map_only(torch.Tensor, lambda tensor: tensor.to(subject.device), course.first(LOOKED_AT))
+    looked_at = onto(course.first(LOOKED_AT), subject.device)
     loss = loss_for(model, looked_at, criterion, loss_fn)
     if not loss.known:
         raise Refused(f"{type(model).__name__} cannot be trained: {loss.words}.")

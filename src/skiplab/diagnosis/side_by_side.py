@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from skiplab.checks import Refused
 from skiplab.data import TensorSet
 from skiplab.diagnosis.courses import Course
+from skiplab.diagnosis.data import onto
 from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, class_axis
 from skiplab.ensembles import Ensemble
@@ -24,7 +25,6 @@ from skiplab.randomness import derive
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import outside_inference_mode, target_of
 from skiplab.subjects.subject import call_on_input, criterion_of, first_tensor
-from skiplab.torch_private import tree_map_only
 from skiplab.training.memory import members_at_once
 from skiplab.training.optimisers import Adam
 from skiplab.training.step import Step
@@ -238,7 +238,7 @@ def _alone(
     with seeded_globally(derive(entrant.seed, "training")):
         for step in range(steps):
             with outside_inference_mode(course.batch(entrant.seed, step)) as batch:
-                batch = tree_map_only(Tensor, lambda tensor: tensor.to(device), batch)
+                batch = onto(batch, device)
                 value, accuracy = _loss_and_accuracy(subject, model, batch)
                 total = value if entrant.penalty is None else value + entrant.penalty(model)
                 adam.zero_grad()

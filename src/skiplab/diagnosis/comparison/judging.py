@@ -136,7 +136,7 @@ def _with_sign(p: str) -> str:
 def _interval(value: float, low: float, high: float) -> str:
     if math.isnan(value):
         return "unknown"
-    if not math.isfinite(high - low):
+    if not math.isfinite(high - low) or low == high:
         return number(value)
     return f"{number(value)} ({number(low)} to {number(high)})"
 

@@ -45,6 +45,8 @@ INSTRUMENTS = {
     "weight_noise": "noise_stability",
 }
 
+AVERAGED = ("layer", "activation", "addition")  # kinds of places of which the mean says something
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -56,18 +58,26 @@ class Measured:
     when: str
     places: tuple[str, ...]
     values: np.ndarray
-    by_layer: bool
+    kind: str  # of the places: "layer", or "part", of which the first is the whole network
     by_decades: bool
 
     @property
     def in_short(self) -> np.ndarray:
-        """One number per network: the mean over layers (geometric for what spans decades), or the first place."""
-        if not self.by_layer:
+        """One number per network: the mean over layers (geometric for what spans decades), or the first place.
+
+        Layers in which the quantity stays open for some network are left out for all, so that all means are of one.
+        """
+        if self.kind not in AVERAGED:
             return np.asarray(self.values[:, 0])
+        sound = ~np.isnan(self.values).all(1)
+        known = ~np.isnan(self.values[sound]).any(0)
+        if not known.any():
+            return np.full(len(self.values), np.nan)
+        values = self.values[:, known]
         if not self.by_decades:
-            return np.asarray(self.values.mean(1))
+            return np.asarray(values.mean(1))
         with np.errstate(divide="ignore"):  # the mean with a dead layer is 0
-            return np.asarray(np.exp(np.log(self.values).mean(1)))
+            return np.asarray(np.exp(np.log(values).mean(1)))
 
     @property
     def estimate(self) -> tuple[float, float, float]:
@@ -77,7 +87,7 @@ class Measured:
     @property
     def place(self) -> str:
         """Which of the places ``in_short`` tells, in words."""
-        return "mean over layers" if self.by_layer else self.places[0]
+        return f"mean over {self.kind}s" if self.kind in AVERAGED else self.places[0]
 
     def __str__(self) -> str:
         return in_words(self.in_short, geometric=self.by_decades)
@@ -124,8 +134,9 @@ def measured(
     values = np.full((len(networks), rows.shape[1]), np.nan)
     values[np.asarray(sound, dtype=bool)] = rows.cpu().numpy()
     first = results[0]
-    kinds = first.place == "layer", first.by_decades
-    return Measured(model, instrument, firsts[0][0], when, first.places, values, *kinds)
+    return Measured(
+        model, instrument, firsts[0][0], when, first.places, values, first.place, first.by_decades
+    )
 
 
 def _results(instrument: Any, networks: Sequence[nn.Module], batch: Batch, loss: Loss) -> list[Result]:

@@ -18,14 +18,14 @@ MARK = '<meta name="generator" content="skiplab compare">'
 
 def write(found: Comparison, path: Path) -> Path:
     """Write the page; replace an earlier one, and refuse whatever else is there."""
-    require(path.suffix.lower() in (".html", ".htm"), f"{path} is no name of a page; let it end in .html.")
-    refuse_others(path)
+    check(path)
     write_bytes(path, rendered(found).encode())
     return path
 
 
-def refuse_others(path: Path) -> None:
-    """Refuse to replace what is not a page of ours."""
+def check(path: Path) -> None:
+    """Refuse a name that is not a page's, and to replace what is not a page of ours."""
+    require(path.suffix.lower() in (".html", ".htm"), f"{path} is no name of a page; let it end in .html.")
     if not path.exists() and not path.is_symlink():
         return
     if path.is_file() and not path.is_symlink():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,6 @@ from skiplab.randomness import run_seeds
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, target_of
 from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, first_tensor
-from skiplab.torch_private import tree_map_only
 
 STEPS = 500  # where neither steps nor epochs are given; ours
 BATCH = 64
@@ -80,14 +80,17 @@ def compare(
     )
     factories = [Factory(str(name), make) for name, make in models.items()]
     whole_numbers(seeds=seeds)
+    whole_numbers(
+        **{name: value for name, value in (("steps", steps), ("epochs", epochs)) if value is not None}
+    )
     require(steps is None or epochs is None, "both steps and epochs were given; pass one of them.")
     instruments = checked(measure)
     choices = checked_rates(rate, rates)
     deciding = tuple(run_seeds(seed, seeds, role="decide"))
     samples = {factory.name: factory(deciding[0]) for factory in factories}
     given, held_out = _data(data, list(samples.values()), test)
-    course = course_of(given, batch_size or (BATCH if _is_one(given) else None), steps or STEPS)
-    whole_numbers(steps=steps or 1, epochs=epochs or 1)
+    size = batch_size or (BATCH if _is_one(given) else None)
+    course = course_of(given, size, None if epochs else steps or STEPS)
     length = steps or (epochs * course.per_epoch if epochs else STEPS)
     looked_at = course.first(MEASURED_ON)
     loss = _loss(samples, looked_at, criterion, loss_fn)
@@ -152,8 +155,9 @@ class _Work:
         self, runs: Sequence[Run], names: Sequence[str], batch: Batch
     ) -> list[Measured | NotMeasured]:
         """The instruments' answers before and after training."""
-        batch = tree_map_only(Tensor, lambda tensor: tensor.to(self.device), batch)
-        fresh = [self.factory(seed).to(self.device) for seed in self.seeds] if names else []
+        batch = samples_by_name.onto(batch, self.device)
+        # Copies: a factory may give out one and the same network.
+        fresh = [copy.deepcopy(self.factory(seed)).to(self.device) for seed in self.seeds] if names else []
         times = {
             "before": (fresh, [True] * len(fresh)),
             "after": ([run.model for run in runs], [not run.diverged for run in runs]),
@@ -181,9 +185,9 @@ def _data(
     one_of("data", data, samples_by_name.NAMES)
     from skiplab.data import tensors
 
-    large = data != "digits"
+    large, dtype = data != "digits", samples_by_name.dtype_of(networks[0])
     found = [
-        tensors(data, split, images=images if large else None, flat=False)
+        tensors(data, split, images=images if large else None, flat=False, dtype=dtype)
         for split, images in (("train", IMAGES), ("test", TEST_IMAGES))
     ]
     sets = [(each.inputs, each.labels) for each in found]
@@ -204,6 +208,7 @@ def _loss(
     """The loss of all models, tried on each of them before anything is trained."""
     first: Loss | None = None
     for name, network in samples.items():
+        batch = samples_by_name.onto(batch, Subject.of(network).device)
         found = loss_for(network, batch, criterion, loss_fn)
         if not found.known:
             raise Refused(f"{name} cannot be trained: {found.words}.")
