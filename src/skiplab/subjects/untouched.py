@@ -95,7 +95,7 @@ def untouched(module: nn.Module) -> Iterator[None]:
 @contextlib.contextmanager
 def same_surroundings() -> Iterator[None]:
     """Fix the random streams of numpy and Python, and put them and the settings of torch back afterwards."""
-    before = [
+    before: list[Undo] = [
         partial(np.random.set_state, np.random.get_state()),  # noqa: NPY002 - what users' networks draw from
         partial(random.setstate, random.getstate()),
         partial(_set_threads, torch.get_num_threads()),
@@ -140,7 +140,7 @@ def _noted(module: nn.Module) -> list[Undo]:
             if tensor.grad is not gradient:
                 tensor.grad = gradient
 
-    undo = [put_back]
+    undo: list[Undo] = [put_back]
     for part in parts:
         own = vars(part)
         undo.append(_dict(own))
