@@ -76,8 +76,8 @@ def test_what_tables_lack_is_of_trials_that_are_published() -> None:
 def test_judged_again_it_says_the_same(run: StudyRun) -> None:
     """Today's code on the published trials gives every published row: its statistic, interval and verdict.
 
-    Numbers to 1e-9: last digits are the machine's. Seven runs differ by up to 7e-13 from where they were published, and
-    which instructions NumPy may use moves one of them by 2e-13.
+    Numbers to 1e-9: last digits are the machine's. Seven runs differ by up to 7e-13 from where they were published,
+    and which instructions NumPy may use moves one of them by 2e-13.
     """
     again = judged_again(CATALOGUE[run.study], run)
     words = [[(row.claim, row.condition, row.verdict) for row in rows] for rows in (again, run.verdicts)]
