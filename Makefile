@@ -12,9 +12,9 @@ OLD := .venv-oldest
 help:
 	@echo "make lab       set up, get CIFAR-10, run the tour (about 5 minutes) and write the report"
 	@echo "make gallery   run every study at quick scale and write the report"
-	@echo "make test      lint, types, import contracts and tests"
+	@echo "make test      lint, types, import contracts, tests and the share of lines they run"
 	@echo "make docs      the documentation as a site in docs/_build: instruments, API, examples as they run"
-	@echo "make test-all  the same with the slow suites and coverage, and a few tests with the oldest torch that is supported"
+	@echo "make test-all  the same with the slow suites, and a few tests with the oldest torch that is supported"
 
 setup: $(STAMP)
 
@@ -43,12 +43,12 @@ lint: setup
 	@$(BIN)/lint-imports
 
 test: lint
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 -p tests.line_coverage
 
 test-all: lint test-oldest docs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt playwright
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/stock-models.txt
-	@$(BIN)/python -m pytest -n 2 --cov -m "" --ignore tests/reproduction/test_executor.py
+	@$(BIN)/python -m pytest -n 2 -p tests.line_coverage -m "" --ignore tests/reproduction/test_executor.py
 	@$(BIN)/python -m pytest -m "" tests/reproduction/test_executor.py  # Dask clusters do not start inside workers
 
 docs: setup

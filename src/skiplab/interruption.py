@@ -19,10 +19,13 @@ HOOKS = (
 
 @contextmanager
 def unchanged_by_ctrl_c(targets: tuple[Any, ...]) -> Iterator[None]:
-    """Put gradient mode, random stream, and the modes and hooks of modules back when Ctrl-C comes."""
+    """Put gradient mode, random stream, and the modes, hooks and attributes of modules back when Ctrl-C comes."""
     import torch
     from torch import nn
 
+    from skiplab.subjects.untouched import put_back_since, waiting_now
+
+    waiting = waiting_now()
     gradients, stream = torch.is_grad_enabled(), torch.get_rng_state()
     parts = [part for target in targets if isinstance(target, nn.Module) for part in target.modules()]
     modes = [part.training for part in parts]
@@ -30,6 +33,7 @@ def unchanged_by_ctrl_c(targets: tuple[Any, ...]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
+        put_back_since(waiting)
         torch.set_grad_enabled(gradients)
         torch.set_rng_state(stream)
         for part, mode, held in zip(parts, modes, hooks, strict=True):

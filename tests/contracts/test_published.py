@@ -12,7 +12,6 @@ from skiplab.reproduction.runner import judged_again
 from skiplab.reproduction.shipped import MANIFEST, Archive
 from skiplab.reproduction.slimming import SLIM, is_search
 from skiplab.reproduction.store import PUBLISHED, StudyRun, published
-from skiplab.reproduction.verdict import Verdict
 from skiplab.studies import CATALOGUE
 
 RUNS = published().runs()
@@ -75,12 +74,20 @@ def test_what_tables_lack_is_of_trials_that_are_published() -> None:
 @pytest.mark.slow
 @every_run
 def test_judged_again_it_says_the_same(run: StudyRun) -> None:
-    """Today's code on the published trials gives every published row: its statistic, interval and verdict."""
+    """Today's code on the published trials gives every published row: its statistic, interval and verdict.
 
-    def numbers(row: Verdict) -> tuple[object, ...]:
-        return row.claim, row.condition, row.statistic, row.low, row.high, row.verdict
-
-    assert list(map(numbers, judged_again(CATALOGUE[run.study], run))) == list(map(numbers, run.verdicts))
+    Numbers to 1e-9: last digits are the machine's. Seven runs differ by up to 7e-13 from where they were published,
+    and which instructions NumPy may use moves one of them by 2e-13.
+    """
+    again = judged_again(CATALOGUE[run.study], run)
+    words = [[(row.claim, row.condition, row.verdict) for row in rows] for rows in (again, run.verdicts)]
+    assert words[0] == words[1]
+    for mine, theirs in zip(again, run.verdicts, strict=True):
+        numbers, expected = ([row.statistic, row.low, row.high] for row in (mine, theirs))
+        where = (mine.claim, mine.condition)
+        assert [each is None for each in numbers] == [each is None for each in expected], where
+        for number, other in zip(numbers, expected, strict=True):
+            assert number is None or number == pytest.approx(other, rel=1e-9, abs=1e-12, nan_ok=True), where
 
 
 @every_run

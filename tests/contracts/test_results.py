@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import skiplab as sl
+from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.result import Result
 
@@ -100,6 +101,32 @@ def test_results_read_in_a_few_lines_and_are_tables_and_figures(
     assert isinstance(figure, Figure)
     assert found.title in (figure.get_suptitle(), figure.axes[0].get_title("left"))
     pyplot.close(figure)
+
+
+PER_UNIT = {"activation_patterns", "singularities"}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_units_have_a_table_of_their_own_where_they_are_measured(
+    name: str, networks: Any, batch: tuple[Tensor, Tensor]
+) -> None:
+    found = RESULTS[name](networks, batch)
+    if name not in PER_UNIT:
+        with pytest.raises(
+            Refused, match=rf"{type(found).__name__} has nothing per unit; \.frame\(\) has one row per"
+        ):
+            found.units()
+        return
+    table = found.units()
+    many = networks.size if isinstance(networks, Ensemble) else 1
+    assert len(table) == many * 4 * len(found.places)  # every layer has four units
+    assert ("network" in table) == (many > 1)
+    assert table["unit"].tolist() == [0, 1, 2, 3] * len(found.places) * many
+    # A layer's number is the mean over its units.
+    first = {"activation_patterns": "share of inputs", "singularities": "norm of incoming weights"}[name]
+    keys = [key for key in ("network", "layer") if key in table]
+    means = table.groupby(keys, sort=False)[first].mean().tolist()
+    assert means == pytest.approx(found.frame()[first].tolist())
 
 
 @pytest.mark.parametrize(

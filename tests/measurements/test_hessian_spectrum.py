@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from skiplab import data
+from skiplab import linear_algebra as la
 from skiplab.architectures.fully_connected import ResidualNet
 from skiplab.architectures.initialisers import Glorot
 from skiplab.checks import Refused
@@ -497,3 +498,21 @@ def test_batches_of_bare_tensors_reach_the_loss_one_by_one(method: str) -> None:
         torch.testing.assert_close(found.largest, expected[-1:])
         assert found.samples == 12
     assert all(isinstance(batch, Tensor) for batch in seen)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_steps_that_memory_holds_are_counted_in_the_networks_own_type(dtype: torch.dtype) -> None:
+    """The basis of a network in float32 takes half of what one in float64 takes, so more steps fit."""
+    net = nn.Sequential(nn.Linear(6, 20), nn.Tanh(), nn.Linear(20, 3)).to(dtype)
+    batch = (torch.linspace(-1, 1, 48, dtype=dtype).reshape(8, 6), torch.arange(8) % 3)
+    dimension = sum(weight.numel() for weight in net.parameters())
+    budget = la.lanczos_bytes(1, 1, dimension, 25, storage=dtype)
+    criterion = nn.CrossEntropyLoss()
+    with pytest.raises(Refused, match=r"max_steps is 26, .*; give max_steps=25, or memory="):
+        hessian_spectrum(
+            net, batch, criterion=criterion, method=Lanczos(probes=1, max_steps=26, memory=budget)
+        )
+    found = hessian_spectrum(
+        net, batch, criterion=criterion, method=Lanczos(probes=1, max_steps=25, memory=budget)
+    )
+    assert found.nodes.shape[-1] <= 25

@@ -55,6 +55,11 @@ def in_the_way(kind: str, out: Path) -> None:
         out.write_text("mine")
     elif kind == "FIFO":
         os.mkfifo(out)
+    elif kind == "device":
+        try:
+            os.mknod(out, stat.S_IFCHR | 0o600, os.makedev(1, 3))  # as /dev/null
+        except PermissionError:
+            pytest.skip("only root makes devices")
     elif kind == "socket":
         with socket.socket(socket.AF_UNIX) as bound:
             bound.bind(str(out))
@@ -82,8 +87,9 @@ def in_the_way(kind: str, out: Path) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "regular file", "FIFO", "socket", "link to a folder", "link to a file", "broken link", "link to a report",
-        "folder with other things", "folder with a marker of another's", "folder with a link for a marker",
+        "regular file", "FIFO", "device", "socket", "link to a folder", "link to a file",
+        "broken link", "link to a report", "folder with other things", "folder with a marker of another's",
+        "folder with a link for a marker",
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_refused_and_stays(

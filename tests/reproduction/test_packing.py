@@ -8,6 +8,8 @@ import itertools
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 import tracemalloc
 from collections import namedtuple
@@ -283,6 +285,59 @@ def test_killed_between_two_renames_the_earlier_pack_is_there_again(
         store = Store(tmp_path / f"store-{at}")
         assert unpack(store, folder / "pack")[0] == 7
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+PACKER = """
+import sys, time
+from pathlib import Path
+from skiplab.reproduction import packing, pieces
+from skiplab.reproduction.store import Store
+
+packing.PIECE, move = 20_000, pieces.move
+
+def slowly(source, target):
+    time.sleep(0.003)  # so that whoever does not wait for us meets a pack of which half is moved
+    move(source, target)
+
+pieces.move = slowly
+print("begun", flush=True)
+while not Path(sys.argv[4]).exists():
+    for store in sys.argv[1:3]:
+        packing.pack(Store(Path(store)), Path(sys.argv[3]))
+"""
+
+
+def test_unpacking_while_others_pack_under_the_same_name_gives_one_whole_pack(
+    full: Store, tmp_path: Path
+) -> None:
+    """Two processes replace one pack by another all the time; whoever unpacks gets the one or the other."""
+    small, file, stop = Store(tmp_path / "small"), tmp_path / "carried" / "pack", tmp_path / "stop"
+    one = full.trial_folder(full.runs()[0].trials[0]["key"])
+    shutil.copytree(one, small.root / one.relative_to(full.root))
+    pack(full, file)
+    command = [sys.executable, "-c", PACKER, *map(str, (full.root, small.root, file, stop))]
+    packers = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in "ab"
+    ]
+    seen: list[dict[str, bytes]] = []
+    try:
+        for packer in packers:
+            assert packer.stdout is not None
+            assert packer.stdout.readline() == "begun\n"
+        for number in range(40):
+            store = Store(tmp_path / f"store-{number}")
+            unpack(store, file)
+            seen.append(files(store))
+    finally:
+        stop.touch()
+        ends = [packer.communicate(timeout=60) for packer in packers]
+    assert [(packer.returncode, errors) for packer, (_, errors) in zip(packers, ends, strict=True)] == [
+        (0, "")
+    ] * 2
+    whole = [files(full), files(small)]
+    assert all(each in whole for each in seen)
+    assert all(each in seen for each in whole)
+    assert sorted(path.name for path in file.parent.iterdir()) == ["pack.000"]  # the small one, packed last
 
 
 @pytest.mark.parametrize("how", [shutil.copy, shutil.copy2, os.replace])

@@ -54,6 +54,14 @@ def test_what_is_no_rectifier_is_not_taken_for_one(function: Callable[[Tensor], 
     assert not is_rectifier(Function(function))
 
 
+def test_dropout_is_not_taken_for_a_rectifier_whatever_is_drawn() -> None:
+    """It was, once in about two hundred streams."""
+    with torch.random.fork_rng(devices=[]):
+        for seed in range(1000):
+            torch.manual_seed(seed)
+            assert not is_rectifier(Function(lambda x: F.dropout(x, 0.5))), seed
+
+
 def test_the_test_leaves_mode_and_random_state_alone() -> None:
     module, state = Function(lambda x: F.relu(x + 0 * torch.randn_like(x))), torch.get_rng_state()
     assert is_rectifier(module)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from skiplab import linear_algebra as la
 from skiplab.checks import require
@@ -23,9 +24,10 @@ def lanczos_for(dimension: int) -> Lanczos:
     return Lanczos(probes=min(MOST_PROBES, max(1, math.ceil(ENOUGH_NUMBERS / dimension))))
 
 
-def short_steps(method: Moments, dimension: int, device: torch.device) -> int:
-    """How many steps look for the extremes beside the moments."""
-    fitting = la.fitting_steps(dimension, budget=la.budget_of(method.memory, device))
+def short_steps(method: Moments, dimension: int, like: Tensor) -> int:
+    """How many steps look for the extremes beside the moments, of vectors like the parameters."""
+    budget = la.budget_of(method.memory, like.device)
+    fitting = la.fitting_steps(dimension, storage=like.dtype, budget=budget)
     return max(1, min(SHORT_STEPS, dimension - method.deflate, fitting))
 
 
@@ -52,13 +54,17 @@ def vectors_that_fit(
     return fitting, f"at most {fitting} {unit} instead of {usual}, since more do not fit where {allowed}"
 
 
-def within_memory(method: SpectrumMethod, dimension: int, device: torch.device) -> tuple[SpectrumMethod, str]:
-    """The method with the steps it may take, and a remark where these are fewer than they would be."""
+def within_memory(method: SpectrumMethod, dimension: int, like: Tensor) -> tuple[SpectrumMethod, str]:
+    """The method with the steps it may take, and a remark where these are fewer than they would be.
+
+    The parameters are of the type and on the device of ``like``, and so is the basis that Lanczos keeps.
+    """
     if isinstance(method, Exact):
-        la.require_room(dimension, 1, device, remedy='method="lanczos"')
+        la.require_room(dimension, 1, like.device, remedy='method="lanczos"')
         return method, ""
-    budget = la.budget_of(method.memory, device)
-    fitting, least = la.fitting_steps(dimension, budget=budget), la.lanczos_bytes(1, 1, dimension, 1)
+    budget = la.budget_of(method.memory, like.device)
+    fitting = la.fitting_steps(dimension, storage=like.dtype, budget=budget)
+    least = la.lanczos_bytes(1, 1, dimension, 1, storage=like.dtype)
     require(
         fitting >= 1,
         f"one Lanczos step of {dimension:,} parameters takes {la.in_words(least)}, and {la.in_words(budget)} may be "
@@ -67,7 +73,7 @@ def within_memory(method: SpectrumMethod, dimension: int, device: torch.device) 
     if isinstance(method, Moments):
         return method, ""
     if method.max_steps is not None:
-        needed = la.lanczos_bytes(1, 1, dimension, min(method.max_steps, dimension))
+        needed = la.lanczos_bytes(1, 1, dimension, min(method.max_steps, dimension), storage=like.dtype)
         require(
             min(method.max_steps, dimension) <= fitting,
             f"max_steps is {method.max_steps}, which takes {la.in_words(needed)} for {dimension:,} parameters, and "

@@ -88,7 +88,13 @@ def lanczos(
     most = min(method.max_steps, product.dimension - method.deflate)
     rest = _without_outliers(product, members, method)
     planned = la.plan(
-        product.size, method.probes, product.dimension, most, budget=method.memory, device=product.device
+        product.size,
+        method.probes,
+        product.dimension,
+        most,
+        storage=product.dtype,
+        budget=method.memory,
+        device=product.device,
     )
     parts = []
     for _, columns in planned.slices():
@@ -139,7 +145,7 @@ def by_moments(
     rest = _without_outliers(product, members, method)
     found = la.moments_of(rest.product, rest.start).samples
     # The mixture says nothing of the extremes; a short Lanczos run from one probe does.
-    steps = short_steps(method, product.dimension, product.device)
+    steps = short_steps(method, product.dimension, rest.start)
     short = la.gauss(la.lanczos(rest.product, rest.start[:, :1], steps))
     t = _threshold(rest.largest(short), settings)
     sums = torch.stack([rest.values.pow(j).sum(-1) for j in range(1, 5)], -1) / product.dimension

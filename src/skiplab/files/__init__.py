@@ -3,6 +3,7 @@
 trouble.py     what a disk refuses and what is damaged, as sentences with the path and the remedy
 leftovers.py   what is being written, and what killed writers left
 writing.py     writing aside and putting in place: a reader sees the old or the new, never half of one
+turns.py       several files that belong together are moved by one process at a time, and read by none meanwhile
 sealing.py     checksums: what was stored is what is read, or is said to be damaged
 """
 
@@ -22,6 +23,7 @@ from skiplab.files.trouble import DamageFound as DamageFound
 from skiplab.files.trouble import DiskTrouble as DiskTrouble
 from skiplab.files.trouble import check_writable as check_writable
 from skiplab.files.trouble import writing_to as writing_to
+from skiplab.files.turns import turn as turn
 from skiplab.files.writing import move as move
 from skiplab.files.writing import replacing as replacing
 from skiplab.files.writing import set_aside as set_aside

@@ -1,7 +1,8 @@
 """How much memory Lanczos takes, said beforehand, and how to split a run so that it fits.
 
-The basis rules: re-orthogonalising P = 873,482 × 80 steps × 10 probes takes 5.6 GB a network in float64. A run is
-split over probes first, which leaves every product as wide as it can be over networks, then over networks.
+The basis rules: re-orthogonalising P = 873,482 × 80 steps × 10 probes takes 5.6 GB per network in float64, and half
+of that for a network in float32, whose basis has its type (``storage``). A run is split over probes first, which
+leaves every product as wide as it can be over networks, then over networks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import torch
 from skiplab.checks import Refused, at_least, require
 
 SHARE = 0.5  # of what is free: the operator's own passes need the rest
-# float64 vectors a probe beside the basis, as measured on a GPU: two of the recurrence, the image, its product with
+# float64 vectors per probe beside the basis, as measured on a GPU: two of the recurrence, the image, its product with
 # the basis, a copy, and one that the operator's answer takes while it is converted.
 WORKING_VECTORS = 6
 
@@ -59,8 +60,13 @@ class MemoryPlan:
 def lanczos_bytes(
     members: int, probes: int, dimension: int, steps: int, *, storage: torch.dtype = torch.float64
 ) -> int:
-    """Bytes that Lanczos holds at its largest: the basis and a few working vectors a probe."""
-    return members * probes * dimension * (steps * storage.itemsize + WORKING_VECTORS * 8)
+    """Bytes that Lanczos holds at its largest: the basis and a few working vectors per probe."""
+    return members * probes * dimension * (steps * storage.itemsize + _working_bytes(storage))
+
+
+def _working_bytes(storage: torch.dtype) -> int:
+    """Bytes per number beside the basis: where its type is not float64, one more vector is a copy in that type."""
+    return WORKING_VECTORS * 8 + (0 if storage == torch.float64 else storage.itemsize)
 
 
 def available_bytes(device: torch.device | str = "cpu") -> int:
@@ -99,7 +105,7 @@ def fitting_steps(
     dimension: int, *, storage: torch.dtype = torch.float64, budget: int, product_bytes: int = 0
 ) -> int:
     """How many Lanczos steps of one probe fit into so many bytes; 0 where not even one does."""
-    room = (budget - product_bytes) // dimension - WORKING_VECTORS * 8
+    room = (budget - product_bytes) // dimension - _working_bytes(storage)
     return max(0, room // storage.itemsize)
 
 

@@ -57,6 +57,14 @@ class ActivationPatterns(Result):
         return {words: Estimate.exact(values) for words, values in found.items()}
 
     @property
+    def by_unit(self) -> Mapping[str, Sequence[Tensor]]:
+        """The shares of inputs and of pairs for which each unit is active."""
+        return {
+            "share of inputs": [self.per_unit(layer) for layer in self.active],
+            "share of pairs of inputs": [self.coactivation_per_unit(layer) for layer in self.active],
+        }
+
+    @property
     def based_on(self) -> str:
         """How many inputs there were, and how many units."""
         return f"{self.samples} inputs, {sum(each.shape[2] for each in self.active.values()):,} units"

@@ -177,12 +177,12 @@ def _spectrum(
     settings: SpectrumSettings,
 ) -> HessianSpectrum:
     dimension = sum(subject.parameters[name][0].numel() for name in names)
-    device = subject.parameters[names[0]].device
+    like = subject.parameters[names[0]]
     if method is None:
-        method = Exact() if _exact_fits(dimension, subject.size, device) else lanczos_for(dimension)
-    method, limited = within_memory(method, dimension, device)
+        method = Exact() if _exact_fits(dimension, subject.size, like.device) else lanczos_for(dimension)
+    method, limited = within_memory(method, dimension, like)
     rules, samples = [], 0
-    for members in _groups(method, subject.size, dimension, device, settings):
+    for members in _groups(method, subject.size, dimension, like, settings):
         part = subject.members(members)
         # An iterator: a list of bare tensors would count as one batch.
         product = HessianProduct(part, iter(batches), kind=kind, layers=names)
@@ -192,16 +192,24 @@ def _spectrum(
 
 
 def _groups(
-    method: SpectrumMethod, size: int, dimension: int, device: torch.device, settings: SpectrumSettings
+    method: SpectrumMethod, size: int, dimension: int, like: Tensor, settings: SpectrumSettings
 ) -> Iterator[slice]:
     """Members at a time: one matrix fits more surely than all, Lanczos takes as many as its plan says."""
     if isinstance(method, Exact):
         at_once = 1
     else:
-        steps = short_steps(method, dimension, device) if isinstance(method, Moments) else method.max_steps
+        steps = short_steps(method, dimension, like) if isinstance(method, Moments) else method.max_steps
         assert steps is not None  # ``within_memory`` has seen to it
         steps = min(steps, dimension)
-        planned = la.plan(size, method.probes, dimension, steps, budget=method.memory, device=device)
+        planned = la.plan(
+            size,
+            method.probes,
+            dimension,
+            steps,
+            storage=like.dtype,
+            budget=method.memory,
+            device=like.device,
+        )
         at_once = planned.members_at_once
         if isinstance(method, Lanczos):
             settings.tell(str(planned))

@@ -92,6 +92,20 @@ class Singularities(Result):
         return {words: Estimate.exact(torch.stack(values, 1)) for words, values in every.items()}
 
     @property
+    def by_unit(self) -> Mapping[str, Sequence[Tensor]]:
+        """What each unit has; stuck ones are known where a loss was given."""
+        every: dict[str, list[Tensor]] = {
+            "dead": [layer.dead for layer in self.layers],
+            "zero responses": [layer.zero for layer in self.layers],
+            "norm of incoming weights": [layer.incoming for layer in self.layers],
+            "norm of outgoing weights": [layer.outgoing for layer in self.layers],
+            "overlap with others": [layer.overlap for layer in self.layers],
+            "largest overlap": [layer.closest for layer in self.layers],
+        }
+        stuck = [layer.stuck for layer in self.layers if layer.stuck is not None]
+        return every | ({"stuck": stuck} if len(stuck) == len(self.layers) else {})
+
+    @property
     def based_on(self) -> str:
         """How many samples there were."""
         return f"{self.samples} samples"

@@ -1,8 +1,8 @@
 """What every measurement returns, in one shape: estimates with intervals, a table, a figure and a few lines of text.
 
 A ``Result`` names its layers and its estimates (networks, layers); from these follow ``frame()``, ``plot()`` and what
-a terminal or a notebook shows. An open question, one whose interval has no end, whose value is unknown or whose
-limits further work would narrow, is never shown as a point.
+a terminal or a notebook shows. Where units are measured, ``units()`` is a table of them. An open question, one whose
+interval has no end, whose value is unknown or whose limits further work would narrow, is never shown as a point.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
+from skiplab.checks import require
 from skiplab.measurements.estimate import ENDS, Estimate
 
 if TYPE_CHECKING:
@@ -83,6 +84,38 @@ class Result(ABC):
             if each.unresolved is not None and bool(each.unresolved.any()):
                 columns[f"{quantity}, resolved"] = each.settled.flatten().tolist()
         return pd.DataFrame(columns)
+
+    @property
+    def by_unit(self) -> Mapping[str, Sequence[torch.Tensor]]:
+        """Of a measurement that looks at units: tensors (E, units) by quantity, one per layer."""
+        return {}
+
+    def units(self) -> pd.DataFrame:
+        """A table with one row per unit, of several networks per network and unit: its layer, number and quantities.
+
+        Units of a layer are counted from 0. A measurement that looks at layers as a whole is refused.
+        """
+        import pandas as pd
+
+        quantities = self.by_unit
+        require(
+            len(quantities) > 0,
+            f"{type(self).__name__} has nothing per unit; .frame() has one row per {self.place}.",
+        )
+        parts = []
+        for number, layer in enumerate(self.places):
+            first = next(iter(quantities.values()))[number]
+            networks, units = first.shape
+            columns: dict[str, Any] = {}
+            if networks > 1:
+                columns[self.member] = [network for network in range(networks) for _ in range(units)]
+            columns |= {self.place: layer, "unit": [*range(units)] * networks}
+            columns |= {name: each[number].flatten().tolist() for name, each in quantities.items()}
+            parts.append(pd.DataFrame(columns))
+        table = pd.concat(parts, ignore_index=True)
+        if self.member in table:
+            table = table.sort_values(self.member, kind="stable", ignore_index=True)
+        return table
 
     def plot(self) -> Any:
         """Draw the first quantity by layer, or every quantity of a result without layers, with their intervals.

@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.files import write_folder
+from skiplab.files import turn, write_folder
 from skiplab.reproduction import archive
 from skiplab.reproduction.archive import Member, shown
 from skiplab.reproduction.pieces import CHUNK, PackDamaged, Pieces, Writer, piece, put_back, writing
@@ -94,11 +94,15 @@ def unpack(store: Store, file: Path, *, tell: Tell = _silent) -> tuple[int, int]
     """
     with suppress(OSError):  # a place that cannot be written
         put_back(file)
-    pieces = Pieces(file)
+    with turn(file.parent, alone=False):  # a `store pack` of the same name waits with its last step
+        return _unpacked(store, Pieces(file), tell)
+
+
+def _unpacked(store: Store, pieces: Pieces, tell: Tell) -> tuple[int, int]:
     pieces.verify()
     folders = _checked(pieces)
     fresh = {name: held for name, held in folders.items() if _is_wanted(pieces, held, store.root / name)}
-    tell(_space(store.root, file, fresh.values()))
+    tell(_space(store.root, pieces.file, fresh.values()))
     for done, (name, held) in enumerate(fresh.items()):
         try:
             write_folder(

@@ -1,7 +1,8 @@
 """One long file cut into pieces that fit through a narrow door.
 
-Pieces are written aside and take their names when all of them are whole; they are read where they lie, never
-joined in memory. The last bytes of the last piece are the SHA-256 of everything before them.
+Pieces are written aside and take their names when all of them are whole, in a turn of their own (``files.turn``)
+for which whoever reads them waits. They are read where they lie, never joined in memory. The last bytes of the last
+piece are the SHA-256 of everything before them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from skiplab.files import (
     remove,
     remove_empty,
     set_aside,
+    turn,
     write_bytes,
     writing_to,
 )
@@ -107,7 +109,8 @@ def writing(file: Path, size: int) -> Iterator[Writer]:
             try:
                 yield writer
                 writer.finish()
-                _exchange(writer.paths, file)
+                with turn(file.parent, alone=True):
+                    _exchange(writer.paths, file)
             finally:
                 if writer._open is not None:
                     writer._open.close()
@@ -157,8 +160,18 @@ def put_back(file: Path) -> None:
     """
     piece(file, 0)
     kept = _old_pieces(file)
-    if not kept.is_dir() or kept.is_symlink():
-        return
+    # Somebody may be exchanging the pieces at this moment: there is something to mend only if it is there after that.
+    if _is_folder(kept):
+        with turn(file.parent, alone=True):
+            if _is_folder(kept):
+                _mend(file, kept)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _mend(file: Path, kept: Path) -> None:
     journal = _journal(kept)
     named = {piece(file, number) for number in range(len(journal["new"]))}
     old = sorted(path for path in kept.iterdir() if path.name.startswith(f"{file.name}."))

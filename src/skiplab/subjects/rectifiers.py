@@ -15,6 +15,8 @@ from skiplab.subjects.untouched import untouched
 KNOWN = tuple(kind for each in operations.RECTIFIERS for kind in each.modules)
 REACH = 8.0  # where every smooth rectifier in use is nearly one: GELU(−8) and SiLU(−8) are above −.003
 
+TIMES = 16  # 64 pairs of numbers: dropout of a half treats all alike once in 2⁶⁴ calls
+
 
 def is_rectifier(part: nn.Module) -> bool:
     """Whether a module is a rectifier, by its class or, where torch does not know it, by what it does.
@@ -32,6 +34,7 @@ def is_rectifier(part: nn.Module) -> bool:
     if holds or type(part).__module__.split(".")[0] == "torch":
         return False
     probe = torch.tensor([[-REACH, REACH, -1.0, 1.0], [REACH / 2, 0.0, -REACH, REACH]])
+    probe = probe.repeat(TIMES, 1)  # what drops numbers by chance must not look alike from both ends
     answers = [_answer(part, each) for each in (probe, probe.flip(0, 1))]
     first, flipped = answers
     if first is None or flipped is None or not torch.equal(first.flip(0, 1), flipped):

@@ -9,7 +9,7 @@ returns or raises.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,24 +18,32 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
-from skiplab.checks import Refused, listed, no_such, one_of, require
+from skiplab.checks import Refused, one_of, require
 from skiplab.ensembles.ensemble import Ensemble, map_members
-from skiplab.subjects.batches import Batch, named_inputs, outside_inference_mode, target_of
+from skiplab.subjects.activities import Gradients, activities, differentiated, map_gradients
+from skiplab.subjects.batches import Batch, target_of
 from skiplab.subjects.blocks import Blocks, find_blocks, layer_names
-from skiplab.subjects.failures import (
-    PLAIN,
-    inputs_of,
-    refuse_criterion,
-    refuse_forward,
-    refuse_loss_call,
-    refuse_overwriting,
+from skiplab.subjects.borrowing import borrowed
+from skiplab.subjects.calls import (
+    Criterion,
+    LossFunction,
+    call_on_input,
+    criterion_of,
+    first_tensor,
+    require_finite,
 )
-from skiplab.subjects.hooks import After, Before, first_argument, visited, with_first_tensor
-from skiplab.subjects.untouched import untouched
-from skiplab.torch_private import saved_tensors_are_hooked, tree_map_only
+from skiplab.subjects.failures import refuse_loss_call
 
-Criterion = Callable[[Tensor, Tensor], Tensor]
-LossFunction = Callable[[nn.Module, Batch], Tensor]
+__all__ = [
+    "Criterion",
+    "LossFunction",
+    "Subject",
+    "call_on_input",
+    "criterion_of",
+    "first_tensor",
+    "require_finite",
+    "trains",
+]
 
 
 @dataclass(frozen=True)
@@ -157,30 +165,7 @@ class Subject:
         A layer that is called n times in one pass appears as ``name``, ``name#2``, … ``name#n``. A block that
         the pass does not call is left out; a layer that was asked for by name and is not called is refused.
         """
-        return self._activities(batch, layers, self.call)
-
-    def _activities(
-        self, batch: Batch, layers: Sequence[str] | None, call: Callable[[nn.Module, Batch], Any]
-    ) -> dict[str, Tensor]:
-        names = self._named(layers)
-        seen: dict[str, Tensor] = {}
-
-        def note(name: str, output: Tensor) -> Tensor:
-            seen[name] = output.clone()  # a later in-place operation must not reach the noted values
-            return output
-
-        def run(model: nn.Module) -> dict[str, Tensor]:
-            seen.clear()
-            restart()
-            call(model, batch)
-            return dict(seen)
-
-        with self.borrowed(names, note) as restart, torch.no_grad():
-            found: dict[str, Tensor] = self.map_models(run)
-        missing = [name for name in names if name not in found]
-        if missing and (layers is not None or not found):
-            raise Refused(f"layer {missing[0]!r} is not called on this batch; choose one that is.")
-        return found
+        return activities(self, batch, layers, self.call)
 
     def activity_gradients(self, batch: Batch, layers: Sequence[str] | None = None) -> dict[str, Tensor]:
         """Gradients ∂loss/∂x of the loss in the named layers' outputs, each (E, B, …)."""
@@ -192,73 +177,18 @@ class Subject:
         layers: Sequence[str] | None,
         quantity: Callable[[nn.Module, Batch], Tensor],
         weights: Sequence[Tensor | None] = (None,),
-    ) -> tuple[Tensor, list[dict[str, Tensor]]]:
-        """The values (E, …) of a quantity, and the gradients of its weighted sums in the named layers' outputs.
-
-        ``weights`` has the quantity's shape for one member, or None for ones; each makes a dict of (E, B, …). A zero
-        is added to every output and the quantity differentiated in it, which works for any module, under vmap and in
-        a loop.
-        """
-        current: dict[str, Tensor] = {}
-
-        def run(model: nn.Module, members_probes: dict[str, Tensor]) -> Tensor:
-            current.update(members_probes)
-            restart()
-            return quantity(model, batch)
-
-        def add_probe(name: str, output: Tensor) -> Tensor:
-            # A checkpoint records nothing or, if it is not reentrant, has hooks on what autograd saves; what it
-            # computes again in the backward pass has neither our probes nor a member's state.
-            if not torch.is_grad_enabled() or saved_tensors_are_hooked():
-                raise Refused(
-                    f"layer {name!r} runs inside gradient checkpointing, which hides activities from gradients; "
-                    "switch it off to measure them."
-                )
-            return output + current[name]
-
-        with outside_inference_mode(batch) as batch:
-            seen = self._activities(batch, layers, quantity)
-            probes = {name: torch.zeros_like(x) for name, x in seen.items()}
-            with self.borrowed(self._named(layers), add_probe) as restart:
-                return self.map_gradients(run, probes, weights)
+    ) -> Gradients:
+        """The values (E, …) of a quantity, and the gradients of its weighted sums in the named layers' outputs."""
+        return differentiated(self, batch, layers, quantity, weights)
 
     def map_gradients(
         self,
         function: Callable[[nn.Module, dict[str, Tensor]], Tensor],
         leaves: dict[str, Tensor],
         weights: Sequence[Tensor | None] = (None,),
-    ) -> tuple[Tensor, list[dict[str, Tensor]]]:
-        """Map a function of a model and of leaves (E, …), and differentiate its weighted sums in the leaves.
-
-        Gradients are taken even where the caller has switched them off; they are 0 where nothing depends on a leaf.
-        """
-
-        def pulled_back(values: Tensor, leaves: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-            several: list[dict[str, Tensor]] = []
-            for weight in weights:
-                found: Sequence[Tensor | None] = [None] * len(leaves)
-                if values.requires_grad:
-                    along = torch.ones_like(values) if weight is None else weight.to(values).expand_as(values)
-                    again = len(several) < len(weights) - 1
-                    found = torch.autograd.grad(
-                        values, list(leaves.values()), along, retain_graph=again, allow_unused=True
-                    )
-                pairs = zip(leaves.items(), found, strict=True)
-                several.append({name: torch.zeros_like(x) if g is None else g for (name, x), g in pairs})
-            return several
-
-        def alone(model: nn.Module, own: dict[str, Tensor]) -> tuple[Tensor, list[dict[str, Tensor]]]:
-            own = {name: tensor.detach().requires_grad_() for name, tensor in own.items()}
-            values = function(model, own)
-            # Inside the call, where the member's state is in the module: gradient checkpointing runs it again.
-            return values.detach(), pulled_back(values, own)
-
-        with torch.enable_grad():
-            if not self.batched or self.size == 1:
-                return self.map_models(alone, leaves)
-            leaves = {name: tensor.detach().requires_grad_() for name, tensor in leaves.items()}
-            values: Tensor = self.map_models(function, leaves)
-            return values.detach(), pulled_back(values, leaves)
+    ) -> Gradients:
+        """The values (E, …) of a function of a model and of leaves (E, …), and its gradients in the leaves."""
+        return map_gradients(self, function, leaves, weights)
 
     # How a network is called ------------------------------------------------------------------------------
 
@@ -302,75 +232,19 @@ class Subject:
             raise Refused(f"the loss is {shape}, not a scalar; reduce it, say with .mean().")
         return loss
 
-    def _named(self, layers: Sequence[str] | None) -> tuple[str, ...]:
-        listed("layers", layers)
-        names = self.blocks if layers is None else tuple(dict.fromkeys(layers))
-        require(len(names) > 0, "there is no layer to look at; name one of the network's modules in layers.")
-        known = dict(self.module.named_modules())
-        for name in names:
-            if name not in known:
-                raise no_such("layer", name, known)
-        return names
-
     def refuse_unless_finite(self, what: str, values: Tensor) -> None:
         """Refuse a lone network whose values are not finite; an ensemble's diverged members keep their NaN."""
         if not self.ensemble:
             require_finite(what, values)
 
-    @contextlib.contextmanager
     def borrowed(
         self,
         names: Sequence[str] = (),
         visit: Callable[[str, Tensor], Tensor] | None = None,
         inputs_of: Collection[str] = (),
-    ) -> Iterator[Callable[[], None]]:
-        """Set the mode, hook the named layers, fix the random stream; undo all of it whatever happens.
-
-        ``visit`` may change what a layer returns; of the layers in ``inputs_of`` it sees what they take instead.
-        Yields a function that starts the count of each layer's calls anew, for the next member.
-        """
-        modes = {part: part.training for part in self.module.modules()}
-        calls: dict[str, int] = {}
-
-        def seen(name: str, tensor: Tensor) -> Tensor:
-            calls[name] = calls.get(name, 0) + 1
-            assert visit is not None
-            return visit(name if calls[name] == 1 else f"{name}#{calls[name]}", tensor)
-
-        def input_of(name: str) -> Before:
-            def before(_: nn.Module, args: Any, kwargs: Any) -> None:
-                seen(name, first_argument(args, kwargs))
-
-            return before
-
-        def output_of(name: str) -> After:
-            return lambda _, __, ___, output: with_first_tensor(
-                name, output, lambda tensor: seen(name, tensor)
-            )
-
-        parts = dict(self.module.named_modules())
-        before = [(parts[name], input_of(name)) for name in names if name in inputs_of]
-        after = [(parts[name], output_of(name)) for name in names if name not in inputs_of]
-        devices = [self.device] if self.device.type == "cuda" else []
-        with untouched(self.module), torch.random.fork_rng(devices=devices):
-            # Dropout in training mode: fixed, and the caller's stream untouched. torch.manual_seed would also
-            # seed other devices, whose state is not put back.
-            torch.default_generator.manual_seed(0)
-            for device in devices:
-                with torch.cuda.device(device):
-                    torch.cuda.manual_seed(0)
-            try:
-                for part in modes:
-                    part.training = self.train_mode
-                with visited(before=before, after=after):
-                    yield calls.clear
-            except RuntimeError as problem:
-                if type(problem) is RuntimeError and "modified by an inplace operation" in str(problem):
-                    refuse_overwriting(problem)
-                raise
-            finally:
-                for part, mode in modes.items():
-                    part.training = mode
+    ) -> contextlib.AbstractContextManager[Callable[[], None]]:
+        """The module in the subject's mode, its named layers seen by ``visit``; see ``borrowing.borrowed``."""
+        return borrowed(self.module, names, visit, inputs_of, train_mode=self.train_mode, device=self.device)
 
     @property
     def device(self) -> torch.device:
@@ -394,51 +268,6 @@ class _Host(nn.Module):
 def trains(mode: str) -> bool:
     """Whether a measurement's mode is "train" and not "eval"; refuse others."""
     return one_of("mode", mode, ("eval", "train")) == "train"
-
-
-def call_on_input(model: nn.Module, batch: Batch) -> Any:
-    """What the model computes from the input part of a batch, of which it gets a copy that it may change in place."""
-    if isinstance(batch, Mapping):
-        inputs = _copies(named_inputs(batch, inputs_of(model)))
-    else:
-        inputs = _copies(batch[0] if isinstance(batch, tuple | list) else batch)
-    try:
-        return model(**inputs) if isinstance(batch, Mapping) else model(inputs)
-    except PLAIN as problem:
-        second = batch[1] if isinstance(batch, tuple | list) and len(batch) > 1 else None
-        refuse_forward(problem, model, inputs, second)
-        raise
-
-
-def criterion_of(criterion: Criterion, output: Any, target: Any) -> Tensor:
-    """What the criterion says of an output, be it a tensor or whatever else the network returns."""
-    try:
-        return criterion(output, target)
-    except PLAIN as problem:
-        refuse_criterion(problem, output, target)
-        raise
-
-
-def first_tensor(output: Any) -> Tensor | None:
-    """The tensor in what a model returns, such as a dict's logits; a loss beside it, a number, does not count."""
-    if isinstance(output, Tensor):
-        return output
-    parts = output.values() if isinstance(output, Mapping) else output
-    several = parts if isinstance(output, Mapping | tuple | list) else ()
-    return next((part for part in several if isinstance(part, Tensor) and part.ndim > 0), None)
-
-
-def require_finite(what: str, values: Tensor) -> None:
-    """Refuse values that are not all finite numbers."""
-    if not bool(values.isfinite().all()):
-        raise Refused(
-            f"the {what} holds {values[~values.isfinite()][0].item()}, not a finite number; "
-            "look for diverged parameters or inputs that are not finite."
-        )
-
-
-def _copies(inputs: Any) -> Any:
-    return tree_map_only(Tensor, torch.clone, inputs)
 
 
 def _refuse_without_values(module: nn.Module) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import random
+import threading
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -24,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-Undo = Callable[[], None]
+Undo = Callable[[], object]
 # What nobody can change: most attributes of most parts, so these are passed over first.
 _FIXED = frozenset(
     (type(None), bool, int, float, complex, str, bytes, type, range, torch.Size, torch.dtype, torch.device)
@@ -34,34 +35,82 @@ _CONTAINERS = frozenset((dict, OrderedDict, list, set, deque))
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
 
 
+class PutBack:
+    """Calls of which each puts something back, made at the end whatever happens.
+
+    Ctrl-C may come while they are made: then all of them are made once more, since making one twice does no harm.
+    It may come where Python is on its way here and runs no ``finally``: whoever catches it calls ``put_back_since``.
+    """
+
+    def __init__(self, calls: Iterable[Undo]) -> None:
+        self._calls = list(calls)
+
+    def __enter__(self) -> None:
+        _waiting().append(self)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.now()
+        finally:
+            if self._calls:
+                self.now()
+
+    def now(self) -> None:
+        """Put everything back, once: what the owner does afterwards is not ours to undo."""
+        for call in self._calls:
+            call()
+        self._calls = []
+        if self in _waiting():
+            _waiting().remove(self)
+
+
+_own = threading.local()
+
+
+def _waiting() -> list[PutBack]:
+    """What this thread has still to put back, the oldest first."""
+    if not hasattr(_own, "waiting"):
+        _own.waiting = []
+    return _own.waiting
+
+
+def waiting_now() -> int:
+    """How many calls of this thread have something to put back."""
+    return len(_waiting())
+
+
+def put_back_since(number: int) -> None:
+    """Put back what calls that Ctrl-C has ended did not; there were so many to put back before them."""
+    for each in reversed(_waiting()[number:]):
+        each.now()
+
+
 @contextlib.contextmanager
 def untouched(module: nn.Module) -> Iterator[None]:
     """Put back what is done to a network's attributes and to the process meanwhile, whatever happens."""
-    undo = _noted(module)
-    with same_surroundings():
-        try:
-            yield
-        finally:
-            for each in undo:
-                each()
+    with same_surroundings(), PutBack(_noted(module)):
+        yield
 
 
 @contextlib.contextmanager
 def same_surroundings() -> Iterator[None]:
     """Fix the random streams of numpy and Python, and put them and the settings of torch back afterwards."""
-    numpys, pythons = np.random.get_state(), random.getstate()  # noqa: NPY002 - what users' networks draw from
-    threads, dtype, gradients = torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()
-    try:
+    before: list[Undo] = [
+        partial(np.random.set_state, np.random.get_state()),  # noqa: NPY002 - what users' networks draw from
+        partial(random.setstate, random.getstate()),
+        partial(_set_threads, torch.get_num_threads()),
+        partial(torch.set_default_dtype, torch.get_default_dtype()),
+        partial(torch.set_grad_enabled, torch.is_grad_enabled()),
+    ]
+    with PutBack(before):
         np.random.seed(0)  # noqa: NPY002
         random.seed(0)
         yield
-    finally:
-        np.random.set_state(numpys)  # noqa: NPY002
-        random.setstate(pythons)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-        torch.set_default_dtype(dtype)
-        torch.set_grad_enabled(gradients)
+
+
+def _set_threads(number: int) -> None:
+    if torch.get_num_threads() != number:
+        torch.set_num_threads(number)
 
 
 def _noted(module: nn.Module) -> list[Undo]:
@@ -91,7 +140,7 @@ def _noted(module: nn.Module) -> list[Undo]:
             if tensor.grad is not gradient:
                 tensor.grad = gradient
 
-    undo = [put_back]
+    undo: list[Undo] = [put_back]
     for part in parts:
         own = vars(part)
         undo.append(_dict(own))
