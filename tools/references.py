@@ -3,9 +3,9 @@
     python tools/references.py           write the file and print its table
     python tools/references.py --check   say whether the file is what would be written; exit 1 if not
 
-Nothing is trained or measured: every number comes from tables that ship with the package. What is measured, how healthy
-networks are told from sick ones, and which claims stand behind a finding is declared in tools/references.toml; the
-verdicts are those of the published runs. The file is read by ``skiplab.diagnosis.references``.
+Nothing is trained or measured: every number comes from tables that ship with the package. What is measured, how
+healthy networks are told from sick ones, and which claims stand behind a finding is declared in
+tools/references.toml; the verdicts are those of the published runs. ``skiplab.diagnosis.references`` reads the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from skiplab.checks import require
-from skiplab.diagnosis.references import FORM, PLACE
+from skiplab.diagnosis.references import FORM, INFINITY, PLACE, read_references
 from skiplab.experiments.gains import LEARNED, chance
 from skiplab.files import sealed_json, write_bytes
 from skiplab.reproduction.judgement import Judgement, judgements
@@ -34,12 +34,11 @@ from skiplab.reproduction.store import StudyRun, published
 
 DECLARED = Path(__file__).with_suffix(".toml")
 SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?"}
-# A network's training accuracy over the best one's of its study and data; the gap between leaves out neither. Ours.
+# A network's training accuracy over the best one's of its study and data; what lies between counts as neither. Ours.
 WELL, BADLY = 0.7, 0.5
 QUANTILES = (0.05, 0.5, 0.95)
 TELLS = 0.2  # an area under the curve within .5 ± .2 says nothing about a single network
 DIGITS = 4
-INFINITY = 1e308  # JSON has no infinity
 RULES = {
     "accuracy": (
         f"Healthy: the network's own training accuracy ends at {WELL:.0%} or more of the best one's on the same data "
@@ -49,6 +48,17 @@ RULES = {
     "kind": "By kind of network, whose outcome another study measured.",
     "healthy": "All of these networks train well.",
     "unknown": "Nobody trained these networks.",
+}
+CAUTION = (
+    "Networks differ in a few designs (kind, gain, depth), and n counts draws of these: an area under the curve says "
+    "how designs differ, not how draws of one design do."
+)
+APPLIES = {
+    "skips": "residual networks",
+    "no skips": "networks without skips",
+    "no normalisation": "networks without normalisation layers",
+    "rectifiers": "ReLU and its like",
+    "samples": "samples × outputs exceed the parameters measured",
 }
 
 
@@ -60,7 +70,12 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{PLACE} {'is' if same else 'is NOT'} what tools/references.py writes")
         return 0 if same else 1
     write_bytes(PLACE, content)
-    print(f"{PLACE}: {len(content):,} bytes")
+    for each in read_references(PLACE).quantities.values():
+        told = f"AUC {each.auc:.2f}" if each.auc is not None else ""
+        print(
+            f"{each.id:28} {told:9} {each.reference}"
+            + f"; says little: {each.says_little}" * (not each.tells)
+        )
     return 0
 
 
@@ -74,14 +89,16 @@ def written() -> bytes:
     content = {
         "form": FORM,
         "made by": "python tools/references.py",
+        "caution": CAUTION,
         "says little": f"an area under the curve within .5 ± {TELLS:g}, no sick networks, or what the words say",
         "told by": RULES,
+        "applies": APPLIES,
         "runs": {study: provenance(run_of(study)) for study in sorted(studies)},
         "quantities": quantities,
         "support": declared["support"],
         "claims": {name: claim_of(name) for name in sorted(set(names))},
     }
-    return sealed_json(content, cls=Layout, ensure_ascii=False, allow_nan=False) + b"\n"
+    return sealed_json(content, cls=Layout, ensure_ascii=False, allow_nan=False)
 
 
 class Layout(json.JSONEncoder):
@@ -96,7 +113,7 @@ class Layout(json.JSONEncoder):
             f"{end} {super(Layout, self).encode(key)}: {self.encode(each, depth + 1)}"
             for key, each in o.items()
         ]
-        return "{" + ",".join(lines) + end + "}"
+        return "{" + ",".join(lines) + end + "}" + "\n" * (depth == 0)
 
 
 # Runs ----------------------------------------------------------------------------------------------------------
@@ -118,25 +135,25 @@ def provenance(run: StudyRun) -> dict[str, Any]:
         "name": run.name,
         "git": run.provenance["git"],
         "skiplab": run.provenance["versions"]["skiplab"],
-        "trials": len(run.trials),
-        "keys": hashlib.sha256(keys.encode()).hexdigest()[:16],
+        "trials": hashlib.sha256(keys.encode()).hexdigest()[:12],
     }
 
 
 @cache
-def rows_of(study: str, stages: tuple[str, ...]) -> pd.DataFrame:
-    """All rows of the stages that a study has of these."""
-    shelf = published()
-    keys = [each["key"] for each in run_of(study).trials if each["stage"] in stages]
-    require(len(keys) > 0, f"{study} has no stage {' or '.join(stages)}; mend {DECLARED.name}.")
-    return pd.concat([shelf.table(key) for key in keys], ignore_index=True)
+def rows_of(study: str, stage: str) -> pd.DataFrame:
+    """All rows of a stage of a study, with the number of samples where it is one of the study's settings."""
+    run, shelf = run_of(study), published()
+    keys = [each["key"] for each in run.trials if stage in ("", each["stage"])]
+    require(len(keys) > 0, f"{study} has no stage {stage!r}; mend {DECLARED.name}.")
+    rows = pd.concat([shelf.table(key) for key in keys], ignore_index=True)
+    return rows.assign(samples=run.settings.get("samples", 0), stage=stage)
 
 
 # One number per network ----------------------------------------------------------------------------------------
 
 
 def _slopes(rows: pd.DataFrame, sign: float = 1.0) -> pd.Series:
-    """Least-squares slope of ln norm by layer, times layers − 1; +∞ (or −∞) where a norm is 0, as GradientNorms.slope."""
+    """Least-squares slope of ln norm by layer, as GradientNorms.slope (+∞ where a norm is 0), times layers − 1."""
     norms = rows.pivot(index="network", columns="layer", values="value").astype(float)
     place = np.arange(norms.shape[1]) - (norms.shape[1] - 1) / 2
     gone = (norms == 0).any(axis=1)
@@ -144,30 +161,38 @@ def _slopes(rows: pd.DataFrame, sign: float = 1.0) -> pd.Series:
     return sign * slope.where(~gone, np.inf) * (norms.shape[1] - 1)
 
 
+def _one_each(rows: pd.DataFrame, values: pd.Series) -> pd.Series:
+    """Values of rows of which every network has one, by network."""
+    return pd.Series(values.to_numpy(dtype=float), index=rows["network"], name="value")
+
+
 VALUES: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
-    "row": lambda rows: rows.set_index("network")["value"].astype(float),
+    "row": lambda rows: _one_each(rows, rows["value"]),
     "mean": lambda rows: rows.astype({"value": float}).groupby("network")["value"].mean(),
     "median": lambda rows: rows.astype({"value": float}).groupby("network")["value"].median(),
-    "gain": lambda rows: rows.set_index("network")["gain"].astype(float),
-    "gain over root two": lambda rows: rows.set_index("network")["gain"].astype(float) / math.sqrt(2),
-    "per block": lambda rows: rows.set_index("network").eval("value / blocks"),
+    "gain": lambda rows: _one_each(rows, rows["gain"]),
+    "gain over root two": lambda rows: _one_each(rows, rows["gain"] / math.sqrt(2)),
+    "per block": lambda rows: _one_each(rows, rows["value"] / rows["blocks"]),
+    "times root samples": lambda rows: _one_each(rows, rows["value"] * rows["samples"] ** 0.5),
     "total slope": _slopes,
     "minus total slope": lambda rows: _slopes(rows, -1.0),
 }
 # What a network is known by; one that several studies trained counts once, in the first study.
-KNOWN_BY = ("data", "model", "skip", "gain", "depth", "biases", "norm", "blocks", "width", "seed", "run")
+KNOWN_BY = (
+    "stage", "data", "model", "skip", "gain", "depth", "biases", "norm", "blocks", "width", "seed", "run",
+)  # fmt: skip
 
 
 def networks(declared: Mapping[str, Any]) -> pd.DataFrame:
-    """One row per network: its value, what it is, and the accuracy that it ends with where that decides."""
-    found = [_of_study(declared, study) for study in declared["studies"]]
+    """One row per network: its value, what it is, and its accuracy, as such and over the best, where that decides."""
+    found = [_of_study(declared, study, stage) for study, stage in declared["studies"].items()]
     table = pd.concat(found, ignore_index=True)
     known = [name for name in KNOWN_BY if name in table]
     return table.drop_duplicates(known).reset_index(drop=True)
 
 
-def _of_study(declared: Mapping[str, Any], study: str) -> pd.DataFrame:
-    rows = rows_of(study, tuple(declared["stages"]))
+def _of_study(declared: Mapping[str, Any], study: str, stage: str) -> pd.DataFrame:
+    rows = rows_of(study, stage)
     known = [name for name in KNOWN_BY if name in rows]
     rows = rows.assign(network=rows.groupby(known, observed=True, sort=False).ngroup())
     chosen = matching(rows, **declared["where"])
@@ -177,7 +202,9 @@ def _of_study(declared: Mapping[str, Any], study: str) -> pd.DataFrame:
     if declared["told_by"] == "accuracy":
         accuracy = matching(rows, quantity="accuracy")
         last = accuracy[accuracy["epoch"] == accuracy["epoch"].max()]
-        table["accuracy"] = last.set_index("network")["value"].astype(float)
+        best = last.groupby("data", observed=True)["value"].transform("max")
+        table["accuracy"] = _one_each(last, last["value"])
+        table["share"] = _one_each(last, last["value"].astype(float) / best.astype(float))
     require(bool(table.notna().all(axis=None)), f"{declared['id']}: a network of {study} lacks a number.")
     return table
 
@@ -198,12 +225,13 @@ def entry(declared: Mapping[str, Any]) -> dict[str, Any]:
         little = declared.get("unfit", "")
     copied = ("findings", "instrument", "formula", "unit", "when", "networks", "scaling", "words")
     kinds = {name: matching(table, **where) for name, where in declared.get("kinds", {}).items()}
-    return {
+    content = {
         **{name: declared[name] for name in copied},
-        "paper": declared["studies"][0].partition("/")[0],
+        "applies": declared.get("applies", []),
+        "paper": next(iter(declared["studies"])).partition("/")[0],
         "studies": list(declared["studies"]),
         "told by": declared["told_by"],
-        "outcome": declared.get("outcome", ""),
+        "outcome": outcome_of(declared),
         "healthy": summed_up(healthy),
         "sick": summed_up(sick),
         "never": summed_up(never),
@@ -211,6 +239,16 @@ def entry(declared: Mapping[str, Any]) -> dict[str, Any]:
         "auc": None if auc is None else rounded(auc),
         "says little": little,
     }
+    return {name: each for name, each in content.items() if each not in (None, "", [], {})}
+
+
+def outcome_of(declared: Mapping[str, Any]) -> str:
+    """What is known of how the kinds train, with its numbers filled in from the study that has them."""
+    numbers = {
+        name: f"{100 * matching(rows_of(declared['from'], ''), **where)['value'].median():.2g} %"
+        for name, where in declared.get("numbers", {}).items()
+    }
+    return str(declared.get("outcome", "")).format(**numbers)
 
 
 def sides(declared: Mapping[str, Any], table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -221,11 +259,9 @@ def sides(declared: Mapping[str, Any], table: pd.DataFrame) -> tuple[np.ndarray,
     healthy, sick = (matching(table, **declared.get(side, {})) for side in ("healthy", "sick"))
     never = nothing
     if told_by == "accuracy":
-        share = table["accuracy"] / table.groupby(["study", "data"])["accuracy"].transform("max")
-        healthy, sick = healthy[share[healthy.index] >= WELL], sick[share[sick.index] <= BADLY]
+        healthy, sick = healthy[healthy["share"] >= WELL], sick[sick["share"] <= BADLY]
         never = sick[sick["accuracy"] < LEARNED * sick["data"].map(chance).astype(float)]
-    for side, part in {"healthy": healthy, "sick": sick}.items():
-        require(len(part) > 0, f"{declared['id']} has no {side} network; mend {DECLARED.name}.")
+    require(bool(len(healthy) and len(sick)), f"{declared['id']} has no healthy or no sick networks.")
     return _values(healthy), _values(sick), _values(never)
 
 
@@ -240,7 +276,7 @@ def area(healthy: np.ndarray, sick: np.ndarray) -> float:
 
 
 def summed_up(values: np.ndarray) -> dict[str, Any] | None:
-    """Three quantiles, each the value of some network, since a value may be infinite; None where there is no network."""
+    """Three quantiles, each some network's value, since values may be infinite; None where there is no network."""
     if not len(values):
         return None
     found = np.quantile(values, QUANTILES, method="inverted_cdf").clip(-INFINITY, INFINITY)
@@ -256,13 +292,13 @@ def rounded(value: float) -> float:
 
 
 def claim_of(full: str) -> dict[str, Any]:
-    """A claim, STUDY:CLAIM, with our verdict, its place in the paper, and whether another initial scale reverses it."""
+    """A claim, STUDY:CLAIM, with our verdict, its place, and whether another initial scale reverses it."""
     study, _, name = full.rpartition(":")
     found: dict[str, Judgement] = {each.claim: each for each in judgements(run_of(study).verdicts)}
     require(name in found, f"{study} has no claim {name!r}; mend {DECLARED.name}.")
-    judged = found[name]
-    depends = {"depends": judged.depends} if judged.depends else {}
-    return {"place": judged.source, "verdict": SIGNS[judged.verdict], "text": judged.text} | depends
+    judged, depends = found[name], found[name].depends
+    told = {"place": judged.source, "verdict": SIGNS[judged.verdict], "text": judged.text}
+    return told | ({"depends": depends} if depends else {})
 
 
 if __name__ == "__main__":

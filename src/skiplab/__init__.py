@@ -24,6 +24,7 @@ __all__ = [
     "activation_patterns",
     "autocorrelation",
     "branch_ratios",
+    "compare",
     "diagnose",
     "dominant_gradient_flow",
     "gradient_norms",
@@ -38,11 +39,13 @@ __all__ = [
     "looks_linear",
     "path_depth",
     "permutation_symmetry",
+    "remedies",
     "rescaling_symmetry",
     "results",
     "run",
     "saturation",
     "singularities",
+    "try_remedies",
     "weight_noise",
 ]
 

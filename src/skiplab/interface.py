@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skiplab import remedies as remedies
 from skiplab.checks import Refused
 from skiplab.curvature import products as product
 from skiplab.curvature.products import HessianProduct as HessianProduct
 from skiplab.curvature.spectrum_methods import Exact as Exact
 from skiplab.curvature.spectrum_methods import Lanczos as Lanczos
 from skiplab.curvature.spectrum_methods import Moments as Moments
+from skiplab.diagnosis import comparison, remedy_trials
 from skiplab.diagnosis import diagnose as diagnosing
 from skiplab.diagnosis.callbacks import LightningCallback as LightningCallback
 from skiplab.diagnosis.callbacks import TrainerCallback as TrainerCallback
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from skiplab.reproduction.study import Study
 
+compare = watched(comparison.compare)
 activation_patterns = watched(patterns.activation_patterns)
 branch_ratios = watched(branches.branch_ratios)
 diagnose = watched(diagnosing.diagnose)
@@ -60,6 +63,7 @@ permutation_symmetry = watched(symmetry.permutation_symmetry)
 rescaling_symmetry = watched(symmetry.rescaling_symmetry)
 saturation = watched(saturated.saturation)
 singularities = watched(singular.singularities)
+try_remedies = watched(remedy_trials.try_remedies)
 weight_noise = watched(noise.weight_noise)
 
 

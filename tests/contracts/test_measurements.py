@@ -134,7 +134,16 @@ MEASUREMENTS += [
 ]
 # These take no gradient, so nothing can crash on the way back.
 # (path_depth goes back through a copy of the pass, in which the network's own tensors take no part.)
-FORWARD_ONLY = (rescaling_symmetry, permutation_symmetry, patterns, cushions, noise, paths, saturated, branches)
+FORWARD_ONLY = (
+    rescaling_symmetry,
+    permutation_symmetry,
+    patterns,
+    cushions,
+    noise,
+    paths,
+    saturated,
+    branches,
+)
 WITHOUT_LOSS = (patterns, cushions, between, saturated, branches)
 every = pytest.mark.parametrize(
     ("measure", "wrong", "sentence"), MEASUREMENTS, ids=[case[0].__name__ for case in MEASUREMENTS]
@@ -163,7 +172,7 @@ class Body(nn.Module):
         self.second.bias.requires_grad_(False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.second(self.act(self.drop(self.norm(self.first(x)))))
+        return self.second(x + self.act(self.drop(self.norm(self.first(x)))))
 
 
 class Net(nn.Module):

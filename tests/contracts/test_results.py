@@ -42,7 +42,7 @@ RESULTS: dict[str, Measure] = {
     "weight_noise": lambda net, batch: sl.weight_noise(net, batch),
 }
 NO_RESULT = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject"}
-NO_RESULT |= {"hessian_product", "looks_linear", "results", "run"}
+NO_RESULT |= {"compare", "hessian_product", "looks_linear", "results", "run", "try_remedies"}
 
 
 class Skip(nn.Linear):
@@ -102,7 +102,18 @@ def test_results_read_in_a_few_lines_and_are_tables_and_figures(
     pyplot.close(figure)
 
 
-@pytest.mark.parametrize("name", ["gradient_norms", "singularities", "layer_cushions", "weight_noise", "layer_signals", "saturation", "branch_ratios"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gradient_norms",
+        "singularities",
+        "layer_cushions",
+        "weight_noise",
+        "layer_signals",
+        "saturation",
+        "branch_ratios",
+    ],
+)
 def test_a_hundred_layers_make_the_text_no_longer(name: str, batch: tuple[Tensor, Tensor]) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

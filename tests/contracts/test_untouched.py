@@ -283,5 +283,6 @@ def test_the_snapshot_notices_what_a_forward_pass_changes(kind: str) -> None:
 
 def test_the_table_covers_every_public_instrument() -> None:
     others = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject", "run", "results"}
+    others |= {"compare", "try_remedies"}  # tests/diagnosis has theirs
     assert {name.split()[0] for name in INSTRUMENTS} == set(skiplab.__all__) - others - {"autocorrelation"}
     assert len(KINDS) >= 47

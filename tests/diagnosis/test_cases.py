@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import pytest
 import torch
 from cases import development, held_out
+from cases.check_healthy import planned
 from cases.following import outputs, rms, sites
 from cases.lists import Control, PlantedCase, SickCase, planted, sick_network
 from cases.networks import SMALL, Network, build, is_stock
@@ -107,8 +111,7 @@ def check_dead(case: PlantedCase, made: Network, layer: str, places: frozenset[s
     before = build(case.network, case.seed)
     act = next(name for name in places if is_activation(before, name))
     for mode in (True, False):
-        made.model.train(mode)
-        passed = outputs(made.model, made.batch, {act})[act]
+        passed = outputs(made.model, made.batch, {act}, train=mode)[act]
         assert float(passed.abs().max()) < 1e-6
     assert spread(outputs(before.model, before.batch, {act})[act]) > 0
 
@@ -209,3 +212,25 @@ def test_the_seed_chooses_the_layer() -> None:
 def test_a_network_without_a_tanh_or_sigmoid_cannot_be_saturated() -> None:
     with pytest.raises(CannotBePlanted, match="saturated in Sequential"):
         plant("saturated", build("mlp-relu-8x80", 5), 6)
+
+
+@pytest.mark.parametrize("case", marked([*development.CONTROLS, *held_out.CONTROLS]))
+def test_a_control_has_no_layer_of_zeros_and_no_unit_twice(case: Control) -> None:
+    made = build(case.network, case.seed)
+    for site in sites(made.model, made.batch):
+        part = made.model.get_submodule(site.layer)
+        weight = part.weight.detach().flatten(1)
+        assert weight.any(), site.layer
+        if getattr(part, "groups", 1) == 1:
+            assert len(weight.unique(dim=0)) == len(weight), site.layer
+
+
+def test_the_table_says_that_every_control_trains_and_no_sick_network_does() -> None:
+    with (Path(__file__).parent / "cases" / "healthy.csv").open() as file:
+        verdicts = {(row["list"], row["kind"], row["case"]): row["verdict"] for row in csv.DictReader(file)}
+    for name in ("development", "held_out"):
+        expected = {
+            (name, kind, case.name): "does not train" if kind == "sick" else "trains"
+            for kind, case in planned(name)
+        }
+        assert {key: verdict for key, verdict in verdicts.items() if key[0] == name} == expected

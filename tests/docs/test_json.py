@@ -56,6 +56,17 @@ def test_bench_as_it_was_published() -> None:
     assert differences("bench", content) == []
 
 
+def test_compare_of_two_networks_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "nets.py"
+    made = "nn.Sequential(nn.Flatten(), nn.Linear(64, {}), nn.Tanh(), nn.Linear({}, 10))"
+    lines = [f"def {name}():\n    return {made.format(width, width)}" for name, width in (("a", 3), ("b", 5))]
+    file.write_text("\n".join(["from torch import nn", *lines]))
+    words = ["--seeds=2", "--steps=2", "--rate=0.01", "--measure=gradient_norms,activation_patterns"]
+    found = printed("compare", f"{file}:a", f"{file}:b", *words)
+    assert found["unmeasured"]
+    assert differences("compare", found) == []
+
+
 def test_what_is_not_of_a_shape_is_told() -> None:
     shape = {"name": "string", "size": "whole number or null", "kind": "a | b", "rows": [{"*": "number"}]}
     good = {"name": "x", "size": None, "kind": "a", "rows": [{"one": 1, "two": 2.5}]}

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused, one_of, require
+from skiplab.randomness import torch_generator
 
 Layer = TypeVar("Layer", bound=nn.Module)
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
@@ -39,6 +40,11 @@ def standard_normal(shape: Sequence[int], generator: torch.Generator) -> Tensor:
         )
     drawn = torch.randn(tuple(shape), generator=generator, device=generator.device, dtype=torch.float64)
     return drawn.cpu()
+
+
+def bias_noise(count: int, seed: int) -> Tensor:
+    """Draw the float64 standard normal numbers of which random targets of a network's biases are made."""
+    return standard_normal((count,), torch_generator(seed, "bias targets"))
 
 
 def fans(layer: nn.Module) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import typer
 import typer.core
 
 from skiplab.checks import Refused, SkiplabError, printable
-from skiplab.cli import bench, check, data, diagnose, publish, report, run, show, store, terminal
+from skiplab.cli import bench, check, compare, data, diagnose, publish, report, run, show, store, terminal
 from skiplab.cli import list as list_command
 from skiplab.files import DamageFound, DiskTrouble
 from skiplab.reproduction.runner import DataInPart
@@ -114,6 +114,7 @@ app.command("diagnose")(diagnose.diagnose)
 app.command("report")(report.report)
 app.command("publish")(publish.publish)
 app.command("bench")(bench.bench)
+app.command("compare")(compare.compare)
 app.add_typer(store.app, name="store")
 app.add_typer(data.app, name="data")
 

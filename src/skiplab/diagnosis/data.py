@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -40,9 +40,25 @@ def named_batch(name: str, model: nn.Module | None, samples: int = 128, seed: in
     images, labels = _images(name)
     order = torch.randperm(len(labels), generator=torch_generator(int(seed), "samples", name))[:samples]
     chosen = (images[order], labels[order])
-    if model is None:
-        return chosen
-    return _first_taken(model, [chosen, (chosen[0].flatten(1), chosen[1])])
+    return chosen if model is None else taken_by([model], chosen)
+
+
+def taken_by(models: Sequence[nn.Module], images: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Images with labels as all networks take them: as they are or flat; else the refusal of one of them."""
+    refusal: Exception | None = None
+    for form in (images, (images[0].flatten(1), images[1])):
+        few = (form[0][:2], form[1][:2])
+        try:
+            for model in models:
+                answer(model, few)
+        except (Refused, *PLAIN) as problem:
+            refusal = refusal or problem
+        else:
+            return form
+    assert refusal is not None
+    if isinstance(refusal, Refused):
+        raise refusal
+    raise Refused(f"the data are refused by the network ({refusal}); choose others.") from refusal
 
 
 def _images(name: str) -> tuple[Tensor, Tensor]:
@@ -50,22 +66,6 @@ def _images(name: str) -> tuple[Tensor, Tensor]:
 
     found = tensors(name, images=None if name == "digits" else POOL, flat=False)
     return found.inputs, found.labels
-
-
-def _first_taken(model: nn.Module, batches: list[Batch]) -> Batch:
-    """The first batch that the network computes on; where it takes none, its refusal of the first."""
-    refusal: Exception | None = None
-    for batch in batches:
-        try:
-            answer(model, batch)
-        except (Refused, *PLAIN) as problem:
-            refusal = refusal or problem
-        else:
-            return batch
-    assert refusal is not None
-    if isinstance(refusal, Refused):
-        raise refusal
-    raise Refused(f"{type(model).__name__} refuses the data: {refusal}; choose others.") from refusal
 
 
 def answer(model: nn.Module, batch: Batch) -> Any:

@@ -7,6 +7,7 @@ not begun, and what takes longer is ended.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 from skiplab.checks import Refused
-from skiplab.curvature.products import hessian_product
+from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Lanczos
 from skiplab.diagnosis.patient import Patient
 from skiplab.diagnosis.scan import Scan
@@ -35,10 +36,7 @@ from skiplab.measurements import hessian_extremes as extremes
 from skiplab.measurements import hessian_spectrum as spectrum
 from skiplab.measurements import hessian_trace as trace
 from skiplab.measurements.result import Result
-from skiplab.randomness import torch_generator
-from skiplab.subjects.batches import Batch
 
-LINES, POINTS = 4, 24  # along which inputs gradients are compared: so many lines of so many inputs each
 FEWEST_STEPS, MOST_STEPS = 8, 60  # of Lanczos for the extremes
 FEWEST_PRODUCTS, MOST_PRODUCTS = 6, 40  # for the trace
 LARGE = 2_000_000  # parameters from which the spectrum of the whole Hessian says nothing within minutes
@@ -82,14 +80,10 @@ def _gradient_norms(patient: Patient, scan: Scan, seconds: float) -> Result:
 
 def _steps(patient: Patient, seconds: float, fewest: int, most: int) -> int:
     """How many Hessian products fit into the time, by one that is timed."""
-    import time
-
-    product = hessian_product(patient.subject, patient.batch)
-    vector = torch.randn(
-        product.size, product.dimension, generator=torch_generator(0, "timing"), dtype=product.dtype
-    )
+    product = HessianProduct(patient.subject, patient.batch)
+    vectors = product.gradient()[:, None]
     start = time.perf_counter()
-    product(vector.to(product.device))
+    product(vectors)
     took = time.perf_counter() - start
     steps = int(seconds / max(took, 1e-6)) - 1
     if steps < fewest:
@@ -123,19 +117,11 @@ def _spectrum(patient: Patient, scan: Scan, seconds: float) -> Result:
 
 
 def _shattering(patient: Patient, scan: Scan, seconds: float) -> Result:
-    lines = lines_between(patient.batch)
-    return shattering.gradient_shattering(patient.subject, lines)
-
-
-def lines_between(batch: Batch) -> torch.Tensor:
-    """Inputs (LINES · POINTS, …) on straight lines from one sample to the next, line after line."""
-    inputs = batch[0] if isinstance(batch, tuple | list) else batch
-    if not isinstance(inputs, torch.Tensor) or not inputs.is_floating_point() or len(inputs) < 2:
-        raise Refused("gradients are compared along lines between samples, and these inputs are not numbers.")
-    lines = min(LINES, len(inputs) - 1)
-    along = torch.linspace(0, 1, POINTS, dtype=inputs.dtype, device=inputs.device)
-    along = along.reshape(POINTS, *[1] * (inputs.ndim - 1))
-    return torch.cat([inputs[i] + along * (inputs[i + 1] - inputs[i]) for i in range(lines)])
+    """In the input, or in what the first block returns where inputs are no numbers, such as tokens."""
+    inputs = patient.batch[0] if isinstance(patient.batch, tuple | list) else patient.batch
+    numbers = isinstance(inputs, torch.Tensor) and inputs.is_floating_point()
+    layers = None if numbers else scan.blocks.names[:1]
+    return shattering.gradient_shattering(patient.subject, patient.batch, layers=layers)
 
 
 EXAMINATIONS = (
@@ -175,8 +161,8 @@ EXAMINATIONS = (
     ),
     Examination(
         "gradient_shattering",
-        "whether gradients at neighbouring inputs agree",
-        lambda scan: 4 * LINES * POINTS / scan.samples,
+        "whether gradients at different samples have anything in common",
+        lambda scan: 4,
         _shattering,
     ),
     Examination(

@@ -1,7 +1,7 @@
 """What networks that train well and networks that train badly have, by quantity: the yardsticks of a diagnosis.
 
-The numbers are in ``references.json``, which ``tools/references.py`` makes from the published runs of our studies, and
-nothing else: 5, 50 and 95 % of healthy and of sick networks, how well the quantity tells the two apart, and the claims
+The numbers are in ``references.json``, which ``tools/references.py`` makes from the published runs of our studies
+alone: 5, 50 and 95 % of healthy and of sick networks, how well the quantity tells the two apart, and the claims
 behind each finding with our verdicts.
 
 >>> decay = references().quantities["gradient-decay"]
@@ -14,8 +14,9 @@ behind each finding with our verdicts.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from skiplab.checks import one_of
 from skiplab.files import Damaged, read_json
 
 FORM = 1
+INFINITY = 1e308  # what stands for it in the file, since JSON has none
 PLACE = Path(__file__).with_suffix(".json")
 HOLDS, CONTRADICTED, UNDECIDED = "✓", "✗", "?"
 
@@ -44,9 +46,11 @@ class Range:
 class Quantity:
     """One number per network, and what healthy and sick networks have.
 
-    ``formula`` says how to compute it for another network, ``told_by`` and ``outcome`` how healthy ones were told
-    from sick ones, ``never`` is of the sick ones that never learn, ``auc`` the probability that a sick network has
-    more than a healthy one. A quantity with a reason in ``says_little`` must not decide how severe a finding is.
+    ``formula`` says how to compute it for another network, ``told_by`` (a key of ``References.rules``) and
+    ``outcome`` how healthy networks were told from sick ones; ``never`` is of the sick ones that never learn,
+    ``kinds`` of kinds of which none is known to be sick. ``applies`` names what a network must have for the ranges
+    to apply (keys of ``References.applies``). ``auc`` is the probability that a sick network has more than a healthy
+    one. A quantity with a reason in ``says_little`` must not decide how severe a finding is.
     """
 
     id: str
@@ -61,13 +65,14 @@ class Quantity:
     paper: str
     studies: tuple[str, ...]
     told_by: str
-    outcome: str
-    healthy: Range | None
-    sick: Range | None
-    never: Range | None
-    kinds: Mapping[str, Range]
-    auc: float | None
-    says_little: str
+    outcome: str = ""
+    applies: tuple[str, ...] = ()
+    healthy: Range | None = None
+    sick: Range | None = None
+    never: Range | None = None
+    kinds: Mapping[str, Range] = field(default_factory=dict)
+    auc: float | None = None
+    says_little: str = ""
 
     @property
     def tells(self) -> bool:
@@ -85,7 +90,7 @@ class Quantity:
         Healthy is all that does not leave the healthy range towards the sick one; sick is what lies in the sick range
         or beyond it; doubtful is what lies between the two ranges.
         """
-        if not self.tells or self.healthy is None or self.sick is None or value != value:
+        if not self.tells or self.healthy is None or self.sick is None or math.isnan(value):
             return "unknown"
         sign = 1 if self.sick_is_larger else -1
         healthy, sick = (self.healthy.high, self.sick.low) if sign > 0 else (self.healthy.low, self.sick.high)
@@ -95,11 +100,12 @@ class Quantity:
 
     @property
     def reference(self) -> str:
-        """The ranges in a sentence, with the study behind them."""
+        """The ranges in words, with the first study behind them and how many more there are."""
         parts = {"healthy networks have": self.healthy, "sick ones": self.sick}
         known = [f"{words} {each}" for words, each in parts.items() if each is not None]
         known = known or [f"networks {name} have {each}" for name, each in self.kinds.items()]
-        return f"{', '.join(known)} ({', '.join(self.studies)})"
+        first, *others = self.studies
+        return f"{', '.join(known)} ({first}{f' and {len(others)} more' if others else ''})"
 
 
 @dataclass(frozen=True)
@@ -142,8 +148,10 @@ class References:
 
     quantities: Mapping[str, Quantity]
     support: Mapping[str, Support]
+    applies: Mapping[str, str]
     rules: Mapping[str, str]  # how healthy networks are told from sick ones, by ``told_by``
     runs: Mapping[str, Mapping[str, Any]]
+    caution: str
 
     def of(self, finding: str) -> tuple[Quantity, ...]:
         """The quantities that may decide about a finding, the best separated first."""
@@ -171,8 +179,10 @@ def read_references(path: Path) -> References:
                 name: Support(each["words"], tuple(claims[claim] for claim in each["claims"]))
                 for name, each in content["support"].items()
             },
+            applies=content["applies"],
             rules=content["told by"],
             runs=content["runs"],
+            caution=content["caution"],
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise Damaged(f"{path} lacks something ({type(error).__name__})") from error
@@ -180,9 +190,19 @@ def read_references(path: Path) -> References:
 
 def _quantity(name: str, content: Mapping[str, Any]) -> Quantity:
     fields = {key.replace(" ", "_"): each for key, each in content.items()}
-    for key in ("findings", "studies"):
+    for key in fields.keys() & {"findings", "applies", "studies"}:
         fields[key] = tuple(fields[key])
-    for key in ("healthy", "sick", "never"):
-        fields[key] = None if fields[key] is None else Range(**fields[key])
-    fields["kinds"] = {kind: Range(**each) for kind, each in fields["kinds"].items()}
+    for key in fields.keys() & {"healthy", "sick", "never"}:
+        fields[key] = _range(fields[key])
+    if "kinds" in fields:
+        fields["kinds"] = {kind: _range(each) for kind, each in fields["kinds"].items()}
     return Quantity(id=name, **fields)
+
+
+def _range(content: Mapping[str, float]) -> Range:
+    low, median, high = (_unbounded(content[key]) for key in ("low", "median", "high"))
+    return Range(low, median, high, int(content["n"]))
+
+
+def _unbounded(value: float) -> float:
+    return math.copysign(math.inf, value) if abs(value) >= INFINITY else value

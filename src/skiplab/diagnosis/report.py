@@ -50,6 +50,11 @@ class Report:
         parts = [f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind]]
         return f"{' and '.join(parts)} finding{'s' * (sum(counts.values()) - counts['info'] != 1)}"
 
+    @property
+    def proposed(self) -> tuple[str, ...]:
+        """Ids of remedies, those of the worst findings first; ``sl.try_remedies`` tells which of them help."""
+        return tuple(dict.fromkeys(remedy for finding in self.findings for remedy in finding.remedy))
+
     def result(self, name: str) -> Any:
         """The result of one examination, with its own ``plot()`` and ``frame()``."""
         from skiplab.checks import one_of

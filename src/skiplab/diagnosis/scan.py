@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -35,9 +35,15 @@ class Scan:
     weight_layers: int
     blocks: Blocks
     residual: ResidualBlocks | None
+    normalised: bool
     samples: int
     seconds: float
     bytes: int
+    before: Mapping[str, str]
+
+    def layer_before(self, activation: str) -> str | None:
+        """The weight layer called last before an activation, a module or a function in one ("scope: name")."""
+        return self.before.get(activation.partition(":")[0].partition("#")[0])
 
 
 def scanned(patient: Patient) -> Scan:
@@ -49,9 +55,11 @@ def scanned(patient: Patient) -> Scan:
         len(weight_layers(module)),
         patient.subject.structure,
         _residual(patient),
+        any(is_normalisation(part) for part in module.modules()),
         patient.samples,
         seconds,
         size,
+        _layers_before(patient),
     )
 
 
@@ -106,11 +114,38 @@ def _forward_and_backward(patient: Patient) -> None:
             torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
 
 
+def is_normalisation(part: nn.Module) -> bool:
+    """Whether a module normalises, by its class: torch's kinds, and what others call RMSNorm and the like."""
+    return "norm" in type(part).__name__.lower()
+
+
 def _residual(patient: Patient) -> ResidualBlocks | None:
     try:
         return residual_blocks(patient.subject, patient.batch)
     except Refused:
         return None
+
+
+def _layers_before(patient: Patient) -> dict[str, str]:
+    """By the name of each other module, the last weight layer called before the module's first call ended."""
+    names = {part: name for name, part in patient.module.named_modules()}
+    layers = set(weight_layers(patient.module))
+    called: list[str] = []
+    found: dict[str, str] = {}
+
+    def note(part: nn.Module, *_: Any) -> None:
+        if names[part] in layers:
+            called.append(names[part])
+        elif called:
+            found.setdefault(names[part], called[-1])
+
+    def run(model: nn.Module) -> Tensor:
+        patient.subject.call(model, patient.batch)
+        return torch.zeros(())
+
+    with patient.subject.borrowed(), torch.no_grad(), visited(after=[(part, note) for part in names]):
+        patient.subject.map_models(run)
+    return found
 
 
 class OutOfTime(Exception):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
+from collections.abc import Iterable
 
 _COLOURS = {
     "plain": "#D55E00",
@@ -67,6 +68,20 @@ def colour_of(name: str) -> str:
         # Batch normalisation changes a network's training, not its family: the same hue, darker.
         return _darker(colour_of(key.removesuffix("-bn")))
     return _FALLBACK[zlib.crc32(key.encode()) % len(_FALLBACK)]
+
+
+def distinct(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each name, no two alike as far as there are enough: known ones have theirs, others in turn."""
+    given = list(dict.fromkeys(names))
+    found = {name: colour_of(name) for name in given if _is_known(_key(name))}
+    spare = [each for each in (*_FALLBACK, *_COLOURS.values()) if each not in found.values()]
+    unknown = [name for name in given if name not in found]
+    return found | {name: spare[place % len(spare)] for place, name in enumerate(unknown)}
+
+
+def _is_known(key: str) -> bool:
+    plain = key.removesuffix("-bn")
+    return _ALIASES.get(plain, plain) in _COLOURS or bool(_FOLDED.fullmatch(key) or _TAU.fullmatch(key))
 
 
 def in_order(count: int) -> list[str]:

@@ -53,20 +53,24 @@ def learning_curves(
     intervals: Mapping[str, Interval] | None = None,
     level: float = 0.95,
     labels: str = "legend",
+    colours: Mapping[str, str] | None = None,
 ) -> None:
     """Draw each condition's mean over runs with its interval; arrays are (runs, points).
 
     ``intervals`` maps a name to its own (low, high), each of shape (points,); a name left out gets Student's
-    interval. A run that is NaN from some point on leaves a gap there, rather than a mean over survivors.
+    interval. A run that is NaN from some point on leaves a gap there, rather than a mean over survivors. ``colours``
+    are those of names that a user chose, by ``colours.distinct``.
     """
     checks.one_of("labels", labels, LABELS)
+    chosen = colours or {}
     for name, runs in runs_by_name.items():
         array = _runs(name, runs, len(x))
         mean, low, high = mean_interval(array, level)
         if intervals and name in intervals:
             low, high = intervals[name]
-        ax.fill_between(x, low, high, color=colour_of(name), **_BAND)
-        ax.plot(x, mean, color=colour_of(name), label=label_of(name))
+        colour = chosen.get(name) or colour_of(name)
+        ax.fill_between(x, low, high, color=colour, **_BAND)
+        ax.plot(x, mean, color=colour, label=label_of(name))
     ax.margins(x=0.02)
     _label(ax, labels)
 
@@ -103,6 +107,7 @@ def final_dots(
     *,
     intervals: Sequence[tuple[float, float]] | None = None,
     level: float = 0.95,
+    colours: Mapping[str, str] | None = None,
 ) -> None:
     """Draw every run as a dot, and beside the dots the mean with its interval."""
     checks.require(
@@ -110,17 +115,16 @@ def final_dots(
         f"final_dots got {len(names)} names for {len(samples)} samples; give each sample one name.",
     )
     for place, (name, sample) in enumerate(zip(names, samples, strict=True)):
+        colour = (colours or {}).get(name) or colour_of(name)
         values = np.sort(np.asarray(sample, dtype=float))
         # Multiples of the golden ratio spread neighbours evenly, so no random jitter is needed.
         shift = (np.arange(len(values)) * 0.6180339887 % 1 - 0.5) * 0.34
-        ax.scatter(place - 0.1 + shift, values, s=7, color=colour_of(name), alpha=0.55, linewidths=0)
+        ax.scatter(place - 0.1 + shift, values, s=7, color=colour, alpha=0.55, linewidths=0)
         mean, low, high = (float(each) for each in mean_interval(values, level))
         if intervals is not None:
             low, high = intervals[place]
         ends = [[mean - low], [high - mean]]
-        ax.errorbar(
-            place + 0.24, mean, ends, fmt="o", markersize=3, capsize=3, elinewidth=1.2, color=colour_of(name)
-        )
+        ax.errorbar(place + 0.24, mean, ends, fmt="o", markersize=3, capsize=3, elinewidth=1.2, color=colour)
     shown = [label_of(name) for name in names]
     ax.set_xticks(range(len(names)), shown)
     if sum(map(len, shown)) > 30:

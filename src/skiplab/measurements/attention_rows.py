@@ -21,7 +21,9 @@ def softmax_rows(call: Call) -> tuple[Tensor, Tensor]:
     x = args[0] if args else kwargs["input"]
     axis = kwargs.get("dim", args[1] if len(args) > 1 else -1)
     weights = call.outcome.exp() if call.name == "log_softmax" else call.outcome
-    return _counted(weights.amax(-1 if axis is None else axis), _open(x).sum(-1 if axis is None else axis) > 1)
+    return _counted(
+        weights.amax(-1 if axis is None else axis), _open(x).sum(-1 if axis is None else axis) > 1
+    )
 
 
 def attention_rows(call: Call) -> tuple[Tensor, Tensor]:
@@ -32,7 +34,7 @@ def attention_rows(call: Call) -> tuple[Tensor, Tensor]:
 
 
 def _counted(largest: Tensor, matters: Tensor) -> tuple[Tensor, Tensor]:
-    poison = 0 * (largest * matters).sum(dtype=torch.float64)
+    poison = 0 * (largest * matters).sum(dtype=torch.float32)
     return ((largest > SHARP) & matters).sum() + poison, matters.sum()
 
 

@@ -26,10 +26,9 @@ from skiplab.measurements.result import Result
 from skiplab.measurements.tallies import check_names, square_sum, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
-from skiplab.subjects.following import Call, Followed
+from skiplab.subjects.following import Call
 from skiplab.subjects.residual_blocks import ADDITIONS, PassGraph, ResidualBlock, ResidualBlocks
 from skiplab.subjects.subject import LossFunction
-from skiplab.torch_private import tree_leaves
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,9 +135,7 @@ class _Sums:
     total: Tensor
 
     def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.branch + other.branch, self.shortcut + other.shortcut, self.total + other.total
-        )
+        return _Sums(self.branch + other.branch, self.shortcut + other.shortcut, self.total + other.total)
 
     def ordered(self, branch: int) -> _Sums:
         """The sums if the branch is this operand, 0 or 1; as they are measured it is 0."""
@@ -163,16 +160,10 @@ class _Sized(PassGraph):
     def follow(self, call: Call) -> Any:
         if call.name in ADDITIONS and len(call.followed) == 2:
             count = call.outcome.numel()
-            one, other = (_squares(each, count) for each in _operands(call))
+            one, other = (_squares(each, count) for each in call.taken)
             scale = float(call.kwargs.get("alpha", 1))  # x + alpha y
             self.sums[call.number] = _Sums(one, scale**2 * other, _squares(call.outcome, count))
         return super().follow(call)
-
-
-def _operands(call: Call) -> list[Tensor]:
-    """The followed operands as they were before the call, which may work in place."""
-    pairs = zip(tree_leaves((call.args, call.kwargs)), tree_leaves(call.values), strict=True)
-    return [plain for leaf, plain in pairs if isinstance(leaf, Followed)]
 
 
 def _squares(values: Tensor, count: int) -> Tensor:
@@ -188,5 +179,7 @@ def _chosen(network: str, places: Sequence[str], layers: Sequence[str] | None) -
     for name in layers or ():
         if name not in places:
             hint = near(name, places)
-            raise Refused(f"layer {name!r} adds no branch to what it began with; name a residual block.{hint}")
+            raise Refused(
+                f"layer {name!r} adds no branch to what it began with; name a residual block.{hint}"
+            )
     return list(places) if layers is None else list(dict.fromkeys(layers))

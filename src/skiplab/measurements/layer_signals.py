@@ -2,26 +2,26 @@
 
 Of a layer that gives W x + b, over all samples and positions:
 
-- *gain*: RMS(W x) / RMS(x), with W x the output less the bias: how much larger the layer makes what it is given, as it
-  acts on these samples and not on white noise;
+- *gain*: RMS(W x) / RMS(x), with W x the output less the bias: how much larger the layer makes what it is given, for
+  these samples and not for white noise;
 - *output*: RMS(W x + b);
 - *variation*: the share of the output's mean square that differs between samples, Σ Var / Σ mean square over the
-  numbers of a sample's output (on ``ENTRIES`` of them, drawn once, where there are more). A layer that says the same of
-  every sample has 0, and nothing behind it can tell samples apart;
+  numbers of a sample's output (8,192 of them, drawn once, where there are more). A layer that says the same of every
+  sample has 0, and nothing behind it can tell samples apart;
 - *gradient*: ‖∂L/∂W‖ / ‖W‖, the step that a learning rate of 1 would make in relation to the weights. Where nothing
   reaches a layer it is 0, of weights that are all 0 it is ∞;
 - *weight*: RMS(W), and *zero weights*: the share of weights that are exactly 0.
 
 Embeddings multiply nothing and are left out. Recurrent layers and attention multiply by several matrices inside one
-function: each matrix has a row with its gradient and weights, while gain, output and variation are NaN. A layer that is
-called n times has n rows, ``name`` … ``name#n``, of one matrix, whose gradient is that of all its uses.
+function: each matrix has a row with its gradient and weights, while gain, output and variation are NaN. A layer that
+is called n times has n rows, ``name`` … ``name#n``, of one matrix, whose gradient is that of all its uses.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,17 +32,15 @@ from skiplab.checks import Refused, require
 from skiplab.curvature.output_loss import mass, reduction
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.layer_sums import LayerSums, MatrixSums
 from skiplab.measurements.result import Result
-from skiplab.measurements.tallies import check_names, lies_in, square_sum, tallied, told
-from skiplab.randomness import torch_generator
+from skiplab.measurements.tallies import check_names, lies_in, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size
 from skiplab.subjects.blocks import shown
 from skiplab.subjects.hooks import After, first_argument, visited
 from skiplab.subjects.subject import Criterion, LossFunction, first_tensor
-from skiplab.subjects.weight_layers import holds_several, multiplies, unit_axis, weight_matrices
-
-ENTRIES = 8192  # numbers of a sample's output in which variation is taken: an error of about 1 % in larger ones
+from skiplab.subjects.weight_layers import holds_several, multiplies, weight_matrices
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +52,9 @@ class LayerSignals(Result):
     """
 
     title = "Layer signals"
-    reference = "Glorot & Bengio (2010) on signals and gradients that keep their size; the row per layer is ours"
+    reference = (
+        "Glorot & Bengio (2010) on signals and gradients that keep their size; the row per layer is ours"
+    )
     yardstick = "a layer that keeps the size of what it is given has gain 1"
     by_decades = True
 
@@ -110,7 +110,7 @@ def layer_signals(
     layers: Sequence[str] | None = None,
     mode: str = "eval",
 ) -> LayerSignals:
-    """Measure gain, output, variation, gradient and weights of the weight layers (default: all) in one pass per batch.
+    """Measure gain, output, variation, gradient and weights of weight layers (default: all) in one pass per batch.
 
     ``layers`` names layers, or modules all of whose layers are meant. The gradient is that of the loss over all
     samples of all batches, put together as in ``gradient_norms``. ``mode`` is "eval", "train", or "batch": with each
@@ -129,12 +129,13 @@ def layer_signals(
     places = _Places.of(subject.module, layers)
     require(
         len(places.products) + len(places.inside) > 0,
-        "there is no weight layer to look at (no Linear, convolution, recurrent layer or attention); measure another part.",
+        "there is no weight layer to look at (no Linear, convolution, recurrent layer or attention); measure another "
+        "part.",
     )
     is_sum = reduction(subject.criterion) == "sum"
     masses: list[float] = []
 
-    def observe(own: Subject, batch: Batch, rows: dict[str, _Row]) -> bool:
+    def observe(own: Subject, batch: Batch, rows: dict[str, LayerSums]) -> bool:
         weight = 1.0 if is_sum or not own.has_loss else mass(own.criterion, batch)
         require(weight > 0, "a batch holds no sample whose target counts; leave it out.")
         masses.append(weight)
@@ -145,7 +146,11 @@ def layer_signals(
     for name in layers or places.names[: not called]:
         if not any(lies_in(place, [name]) for place in called):
             raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
-    silent = (name for name in found.places if not any(row[name].given_count for row in found.networks if name in row))
+    silent = (
+        name
+        for name in found.places
+        if not any(row[name].given_count for row in found.networks if name in row)
+    )
     whole = 1.0 if is_sum else sum(masses) / subject.size
     return LayerSignals(
         layers=found.places,
@@ -183,7 +188,9 @@ class _Places:
                     if matrix.startswith(prefix) and lies_in(matrix, layers)
                 }
         hidden = {matrix for several in inside.values() for matrix in several}
-        chosen = {name: part for name, part in products.items() if name not in hidden and lies_in(name, layers)}
+        chosen = {
+            name: part for name, part in products.items() if name not in hidden and lies_in(name, layers)
+        }
         return _Places(chosen, {name: several for name, several in inside.items() if several})
 
     @property
@@ -195,7 +202,7 @@ class _Pass:
     """One network on one batch: hooks that add to the rows, and one backward pass where there is a loss."""
 
     def __init__(
-        self, subject: Subject, batch: Batch, places: _Places, rows: dict[str, _Row], weight: float
+        self, subject: Subject, batch: Batch, places: _Places, rows: dict[str, LayerSums], weight: float
     ) -> None:
         self.batch, self.places, self.rows, self.weight = batch, places, rows, weight
         self.samples = batch_size(batch)
@@ -231,12 +238,12 @@ class _Pass:
             self._differentiate(loss)
         return torch.zeros(())
 
-    def _row(self, place: str, matrix: Tensor) -> _Row:
+    def _row(self, place: str, matrix: Tensor) -> LayerSums:
         self.calls[place] += 1
         name = place if self.calls[place] == 1 else f"{place}#{self.calls[place]}"
         if name not in self.rows:
             first = self.rows.get(place)
-            self.rows[name] = _Row(first.matrix if first else _Matrix(matrix))
+            self.rows[name] = LayerSums(first.matrix if first else MatrixSums(matrix))
         self.used[place] = matrix
         return self.rows[name]
 
@@ -262,11 +269,22 @@ class _Pass:
         is_finite = bool(loss.detach().isfinite())
         self.finite &= is_finite
         # A layer that is not called as a module may be used all the same, by a function of its weights.
-        others = {name: part.weight for name, part in self.places.products.items() if name not in self.used}
+        products: dict[str, Any] = {**self.places.products}
+        others: dict[str, Tensor] = {
+            name: part.weight for name, part in products.items() if name not in self.used
+        }
         used = {name: tensor for name, tensor in (self.used | others).items() if tensor.requires_grad}
         found: Sequence[Tensor | None] = [None] * len(used)
         if loss.requires_grad and used:
-            found = torch.autograd.grad(loss, list(used.values()), allow_unused=True)
+            try:
+                found = torch.autograd.grad(loss, list(used.values()), allow_unused=True)
+            except RuntimeError as problem:
+                if "use_reentrant" in str(problem):
+                    raise Refused(
+                        "a part runs inside reentrant gradient checkpointing, which hides gradients of weights; pass "
+                        "use_reentrant=False there, or leave the loss out."
+                    ) from problem
+                raise
         # A rectifier lets no NaN pass on the way back.
         weight = self.weight if is_finite else torch.nan
         for name, gradient in zip(used, found, strict=True):
@@ -274,120 +292,3 @@ class _Pass:
                 continue
             row = self._row(name, used[name]) if name in others else self.rows[name]
             row.matrix.add(gradient, weight)
-
-
-class _Matrix:
-    """A matrix of weights and the sum of its gradients over batches."""
-
-    def __init__(self, matrix: Tensor) -> None:
-        values = matrix.detach()
-        count = max(values.numel(), 1)
-        self.squares = square_sum(values)
-        self.size = (self.squares / count).sqrt()
-        self.zeros = (values == 0).sum().double() / count
-        self.total: Tensor | float | None = None
-
-    def add(self, gradient: Tensor | None, weight: float) -> None:
-        """Take in the gradient of a batch's loss; None where nothing depends on the matrix."""
-        if gradient is None:
-            new: Tensor | float = 0.0 * weight
-        else:
-            new = weight * gradient.to(torch.promote_types(gradient.dtype, torch.float32))
-        self.total = new if self.total is None else self.total + new
-
-    def gradient(self, whole: float) -> Tensor:
-        """‖∂L/∂W‖ / ‖W‖, of batches that weigh ``whole`` together."""
-        if self.total is None:
-            return torch.tensor(torch.nan)
-        squares = square_sum(torch.as_tensor(self.total)).to(self.squares.device)
-        return torch.where(squares == 0, 0.0, (squares / self.squares).sqrt() / whole)
-
-
-@dataclass
-class _Row:
-    """Sums over batches of what one call of a layer takes and gives."""
-
-    matrix: _Matrix
-    taken: Any = 0.0
-    taken_count: int = 0
-    product: Any = 0.0
-    given: Any = 0.0
-    given_count: int = 0
-    between: dict[int, _Between] = field(default_factory=dict)
-
-    def add(self, part: nn.Module, taken: Tensor, given: Tensor, samples: int) -> None:
-        self.taken = self.taken + square_sum(taken)
-        self.taken_count += taken.numel()
-        self.given = self.given + square_sum(given)
-        self.given_count += given.numel()
-        self.product = self.product + square_sum(_without_bias(part, given))
-        rows = _by_sample(given, samples)
-        if rows is not None:
-            self.between.setdefault(rows.shape[1], _Between()).add(rows)
-
-    @property
-    def gain(self) -> Tensor:
-        return (_mean(self.product, self.given_count) / _mean(self.taken, self.taken_count)).sqrt()
-
-    @property
-    def output(self) -> Tensor:
-        return _mean(self.given, self.given_count).sqrt()
-
-    @property
-    def variation(self) -> Tensor:
-        # Samples of one shape are compared with each other: sentences differ in length from batch to batch.
-        several = [each for each in self.between.values() if each.count > 1]
-        if not several:
-            return torch.tensor(torch.nan)
-        differing = torch.stack([each.differing for each in several]).sum()
-        squares = torch.stack([each.squares for each in several]).sum()
-        return torch.where(squares == 0, 0.0, differing / squares)
-
-
-class _Between:
-    """How far a layer's outputs (samples, numbers) differ between samples."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.first: Tensor | None = None
-
-    def add(self, rows: Tensor) -> None:
-        if rows.shape[1] > ENTRIES:
-            stream = torch_generator("variation", rows.shape[1])
-            rows = rows[:, torch.randint(rows.shape[1], (ENTRIES,), generator=stream).to(rows.device)]
-        rows = (rows.abs() if rows.is_complex() else rows).double()
-        if self.first is None:
-            self.first, self.squares, self.sums, self.away = rows[0], 0 * rows.sum(), 0 * rows[0], 0 * rows.sum()
-        # Moments about the first sample: where all are equal their difference is 0, and not what rounding leaves.
-        moved = rows - self.first
-        self.count += len(rows)
-        self.squares = self.squares + rows.square().sum()
-        self.sums = self.sums + moved.sum(0)
-        self.away = self.away + moved.square().sum()
-
-    @property
-    def differing(self) -> Tensor:
-        return (self.away - self.sums.square().sum() / self.count).clamp_min(0)
-
-
-def _without_bias(part: Any, given: Tensor) -> Tensor:
-    """W x of what a layer gave, by subtraction: layers of other libraries do more to their weights than multiply."""
-    bias = getattr(part, "bias", None)
-    if not isinstance(bias, Tensor):
-        return given
-    return given - bias.detach().reshape(-1, *[1] * (-1 - unit_axis(part)))
-
-
-def _by_sample(values: Tensor, samples: int) -> Tensor | None:
-    """Values as (samples, numbers), where the axis of samples can be told: first, second, or first in pieces."""
-    if values.ndim == 0 or values.numel() == 0:
-        return None
-    if len(values) == samples:
-        return values.reshape(samples, -1)
-    if values.ndim > 2 and values.shape[1] == samples:  # a sequence's steps first
-        return values.transpose(0, 1).reshape(samples, -1)
-    return values.reshape(samples, -1) if len(values) % samples == 0 else None
-
-
-def _mean(squares: Any, count: int) -> Tensor:
-    return torch.as_tensor(squares, dtype=torch.float64) / count if count else torch.tensor(torch.nan)

@@ -69,7 +69,8 @@ def tallied(
             moded = with_batch_statistics(subject, batch) if mode == "batch" else subject
             for member, sums in enumerate(found.networks):
                 own = moded.alone(member)
-                with _answers_of(own.module) as sound:
+                # Eagerly: torch.compile would trace the observer's hooks.
+                with torch.compiler.set_stance("force_eager"), _answers_of(own.module) as sound:
                     sound.append(observe(own, batch, sums))
                 if not all(sound) and not found.first_not_finite[member]:
                     found.first_not_finite[member] = first_not_finite(own, batch)

@@ -18,6 +18,7 @@ from skiplab.remedies.doubled_units import BatchNorm, Doubling, doubling
 from skiplab.remedies.tracing import (
     copied,
     free_name,
+    graph_module,
     is_relu,
     may_rectify,
     name_of,
@@ -315,13 +316,4 @@ def _rewritten(
             fresh = graph.call_module(name, (node.all_input_nodes[0],))
         node.replace_all_uses_with(fresh)
         graph.erase_node(node)
-    graph.lint()
-    result = fx.GraphModule(changed, graph, class_name=type(model).__name__)
-    modes = {name: part.training for name, part in changed.named_modules()}
-    for name, part in result.named_modules():
-        part.training = modes.get(name, model.training)
-    # What the network says of its own blocks stays true where they are all still called.
-    names = getattr(model, "block_names", None)
-    if isinstance(names, tuple | list) and set(names) <= set(modes):
-        result.block_names = tuple(names)  # type: ignore[assignment]
-    return result
+    return graph_module(model, changed, graph)

@@ -183,6 +183,20 @@ def with_live_dropout(model: nn.Module, graph: fx.Graph, remedy: str) -> dict[st
     return added
 
 
+def graph_module(model: nn.Module, changed: nn.Module, graph: fx.Graph) -> nn.Module:
+    """The module that computes a graph with the parts of a changed copy, in the modes that these have."""
+    graph.lint()
+    result = fx.GraphModule(changed, graph, class_name=type(model).__name__)
+    modes = {name: part.training for name, part in changed.named_modules()}
+    for name, part in result.named_modules():
+        part.training = modes.get(name, model.training)
+    # What the network says of its own blocks stays true where they are all still called.
+    names = getattr(model, "block_names", None)
+    if isinstance(names, tuple | list) and set(names) <= set(modes):
+        result.block_names = tuple(names)  # type: ignore[assignment]
+    return result
+
+
 def free_name(model: nn.Module, name: str) -> str:
     """A name for a new submodule that the model does not use yet."""
     while hasattr(model, name):

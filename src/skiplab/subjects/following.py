@@ -50,6 +50,12 @@ class Call:
         return [leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, Followed)]
 
     @property
+    def taken(self) -> list[Tensor]:
+        """The followed tensors as plain ones, with the values that they had before the call."""
+        pairs = zip(tree_leaves((self.args, self.kwargs)), tree_leaves(self.values), strict=True)
+        return [plain for leaf, plain in pairs if isinstance(leaf, Followed)]
+
+    @property
     def given(self) -> list[Tensor]:
         """The other tensors among the arguments."""
         leaves = tree_leaves((self.args, self.kwargs))
@@ -159,7 +165,11 @@ class Follower(ABC):
                 self.leave(names[part], first)
             return None
 
-        with visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names]):
+        # What torch.compile made runs as it was written: a compiled pass makes no calls that could be followed.
+        with (
+            torch.compiler.set_stance("force_eager"),
+            visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names]),
+        ):
             yield
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from skiplab.architectures.initialisers import bias_noise
 from skiplab.checks import require
 from skiplab.ensembles import Ensemble
-from skiplab.randomness import torch_generator
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,7 @@ def draw_bias_targets(
     require(len(seeds) == ensemble.size, f"{len(seeds)} seeds were given for {ensemble.size} members.")
     columns = ensemble.layout.columns(hidden_biases(ensemble))
     count = sum(part.stop - part.start for part in columns)
-    draws = [
-        torch.randn(count, generator=torch_generator(seed, "bias targets"), dtype=torch.float64)
-        for seed in seeds
-    ]
-    noise = torch.stack(draws).to(ensemble.rows)
+    noise = torch.stack([bias_noise(count, seed) for seed in seeds]).to(ensemble.rows)
     return _per_member(ensemble, mean).unsqueeze(1) + _per_member(ensemble, sigma).unsqueeze(1) * noise
 
 

@@ -33,7 +33,7 @@ PLANTED = (
     PlantedCase("gated-convnet-4x16", 126, "saturated"),
     PlantedCase("timm:semnasnet_075", 127, "saturated"),
     PlantedCase("convnet-bn-tanh-5", 128, "saturated"),
-    PlantedCase("residual-tanh-20x48", 129, "saturated"),
+    PlantedCase("residual-tanh-26x48", 129, "saturated"),
     PlantedCase("mlp-silu-4x40", 130, "outlying-gain"),
     PlantedCase("sequence-convnet-4x32", 131, "outlying-gain"),
     PlantedCase("transformer-post-2x48", 132, "outlying-gain"),
@@ -53,7 +53,7 @@ CONTROLS = (
     *(Control("transformer-post-2x48", 218), Control("mixer-4x32", 219), Control("autoencoder-relu", 220)),
     *(Control("unet-bn-8", 221), Control("sequence-convnet-4x32", 222), Control("highway-8x40", 223)),
     *(Control("balduzzi-residual-bn-10x48", 224), Control("yu-resnet-2x8-16", 225)),
-    *(Control("residual-tanh-20x48", 226), Control("residual-conv-32x12", 227)),
+    *(Control("residual-tanh-26x48", 226), Control("residual-conv-32x12", 227)),
     *(Control("torchvision:squeezenet1_1", 228), Control("torchvision:shufflenet_v2_x0_5", 229)),
     *(Control("torchvision:mobilenet_v2", 230), Control("torchvision:mnasnet0_5", 231)),
     *(Control("timm:test_vit", 232), Control("timm:test_resnet", 233), Control("timm:convnext_atto", 234)),
@@ -64,7 +64,7 @@ CONTROLS = (
 )
 
 SICK = (
-    SickCase("plain-tanh-20x48", 261, "signals and gradients vanish with depth"),
+    SickCase("plain-tanh-26x48", 261, "signals and gradients vanish with depth"),
     SickCase("plain-conv-32x12", 262, "signals and gradients vanish with depth"),
     SickCase("sick-relu-24x48-torch", 263, "signals and gradients vanish with depth"),
     SickCase("sick-relu-16x64-tiny", 264, "weights are too small"),
@@ -73,15 +73,14 @@ SICK = (
     SickCase("sick-tanh-12x64-chaotic", 267, "activations saturate and gradients explode"),
     SickCase("sick-sigmoid-6x48-torch", 268, "gradients vanish with depth"),
     SickCase("sick-conv-20x12-torch", 269, "signals and gradients vanish with depth"),
-    SickCase("sick-conv-30x12-he", 270, "gradients are shattered"),
+    SickCase("sick-conv-60x12-he", 270, "gradients are shattered"),
     SickCase("sick-residual-16x48-large", 271, "residual branches explode"),
     SickCase("sick-crelu-30x32", 272, "signals and gradients vanish with depth"),
     SickCase("sick-gelu-20x48-torch", 273, "signals and gradients vanish with depth"),
-    SickCase("sick-teacher-tanh-25x32", 274, "signals and gradients vanish with depth"),
+    SickCase("sick-teacher-tanh-45x32", 274, "signals and gradients vanish with depth"),
     SickCase("mlp-relu-5x96", 275, "a layer is dead", "dead-layer"),
-    SickCase("residual-convnet-plain-6x12", 276, "a residual branch explodes", "exploding-branch"),
-    SickCase("mlp-tanh-6x48", 277, "a layer is saturated", "saturated"),
+    SickCase("lenet-relu-8-16", 276, "a layer is dead", "dead-layer"),
 )
 
 # The two networks that issue 19 names, in other sizes: sick, and healthy with skips.
-PAIRS = (("plain-tanh-20x48", "residual-tanh-20x48", 281), ("plain-conv-32x12", "residual-conv-32x12", 282))
+PAIRS = (("plain-tanh-26x48", "residual-tanh-26x48", 281), ("plain-conv-32x12", "residual-conv-32x12", 282))

@@ -19,7 +19,7 @@ from skiplab.subjects.rectifiers import is_rectifier
 from skiplab.subjects.weight_layers import is_transposed, is_weight_layer
 
 BOUNDED = (nn.Tanh, nn.Sigmoid, nn.Hardsigmoid)
-NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
 
 
 @dataclass
@@ -57,10 +57,10 @@ def called(model: nn.Module, batch: Any) -> Any:
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Run a model in evaluation mode, without gradients, and put its mode back."""
+def watched(model: nn.Module, *, train: bool = False) -> Iterator[None]:
+    """Have a model in evaluation mode, or in training mode, without gradients, and put its mode back."""
     modes = {part: part.training for part in model.modules()}
-    model.eval()
+    model.train(train)
     try:
         with torch.no_grad():
             yield
@@ -69,8 +69,10 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             part.training = mode
 
 
-def outputs(model: nn.Module, batch: Any, names: set[str] | frozenset[str]) -> dict[str, Tensor]:
-    """What named modules returned when last called, in evaluation mode; of a tuple its first tensor."""
+def outputs(
+    model: nn.Module, batch: Any, names: set[str] | frozenset[str], *, train: bool = False
+) -> dict[str, Tensor]:
+    """What named modules returned when last called, as a rule in evaluation mode; of a tuple its first tensor."""
     found: dict[str, Tensor] = {}
 
     def keep(name: str) -> Any:
@@ -83,7 +85,7 @@ def outputs(model: nn.Module, batch: Any, names: set[str] | frozenset[str]) -> d
         return visit
 
     parts = dict(model.named_modules())
-    with evaluating(model), visited(after=[(parts[name], keep(name)) for name in names]):
+    with watched(model, train=train), visited(after=[(parts[name], keep(name)) for name in names]):
         called(model, batch)
     return found
 
@@ -142,7 +144,7 @@ def sites(model: nn.Module, batch: Any) -> tuple[Site, ...]:
             after.append((part, after_norm))
         elif is_activation(part) and not any(True for _ in part.parameters()):
             before.append((part, before_next(name, "activation")))
-    with evaluating(model), visited(before=before, after=after):
+    with watched(model), visited(before=before, after=after):
         called(model, batch)
     return tuple(found.values())
 

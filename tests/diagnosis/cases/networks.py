@@ -164,7 +164,7 @@ SMALL: dict[str, Making] = {
     ),
     "residual-tanh-30x64": (lambda _: tanh_pair(30, 64, skip=True), data.flat_digits),
     "residual-conv-50x16": (lambda _: conv_pair(50, 16, skip=True), IMAGES),
-    "residual-tanh-20x48": (lambda _: tanh_pair(20, 48, skip=True), data.flat_digits),
+    "residual-tanh-26x48": (lambda _: tanh_pair(26, 48, skip=True), data.flat_digits),
     "residual-conv-32x12": (lambda _: conv_pair(32, 12, skip=True), IMAGES),
 }
 HEALTHY_HERE = frozenset(SMALL)
@@ -173,7 +173,7 @@ HEALTHY_HERE = frozenset(SMALL)
 SMALL |= {
     "plain-tanh-30x64": (lambda _: tanh_pair(30, 64, skip=False), data.flat_digits),
     "plain-conv-50x16": (lambda _: conv_pair(50, 16, skip=False), IMAGES),
-    "plain-tanh-20x48": (lambda _: tanh_pair(20, 48, skip=False), data.flat_digits),
+    "plain-tanh-26x48": (lambda _: tanh_pair(26, 48, skip=False), data.flat_digits),
     "plain-conv-32x12": (lambda _: conv_pair(32, 12, skip=False), IMAGES),
     # Of development
     "sick-relu-24x48-torch": _relu(24, 48),
@@ -183,14 +183,14 @@ SMALL |= {
     "sick-tanh-12x64-chaotic": _relu(12, 64, scaled(5.0), nn.Tanh),
     "sick-sigmoid-6x48-torch": _relu(6, 48, as_torch_does, nn.Sigmoid),
     "sick-conv-20x12-torch": _conv(20, 12, as_torch_does),
-    "sick-conv-30x12-he": _conv(30, 12, scaled(2**0.5)),
+    "sick-conv-60x12-he": _conv(60, 12, scaled(2**0.5)),
     "sick-residual-16x48-large": (
         lambda _: residual_without_norm(48, 16, nn.ReLU, scaled(2.5)),
         data.flat_digits,
     ),
     "sick-crelu-30x32": (lambda _: crelu_mlp(32, 30, scaled(1.0)), data.flat_digits),
     "sick-gelu-20x48-torch": _relu(20, 48, as_torch_does, nn.GELU),
-    "sick-teacher-tanh-25x32": _teacher(25, 32, as_torch_does, nn.Tanh),
+    "sick-teacher-tanh-45x32": _teacher(45, 32, as_torch_does, nn.Tanh),
     # Held out
     "sick-tanh-40x56-torch": _relu(40, 56, as_torch_does, nn.Tanh),
     "sick-relu-36x72-torch": _relu(36, 72),
@@ -205,14 +205,14 @@ SMALL |= {
     "sick-teacher-relu-32x40": _teacher(32, 40, as_torch_does, nn.ReLU),
     "sick-conv-26x10-torch": _conv(26, 10, as_torch_does),
     "sick-conv-42x10-he": _conv(42, 10, scaled(2**0.5)),
-    "sick-conv-16x14-tanh-torch": _conv(16, 14, as_torch_does, nn.Tanh),
+    "sick-conv-34x14-tanh-torch": _conv(34, 14, as_torch_does, nn.Tanh),
     "sick-conv-18x12-huge": _conv(18, 12, scaled(4.0)),
     "sick-residual-24x40-he": (
         lambda _: residual_without_norm(40, 24, nn.ReLU, scaled(2**0.5)),
         data.flat_digits,
     ),
-    "sick-residual-conv-14x10-large": (
-        lambda _: residual_without_norm(10, 14, nn.ReLU, scaled(2.0), images=True),
+    "sick-residual-conv-22x10-large": (
+        lambda _: residual_without_norm(10, 22, nn.ReLU, scaled(2.5), images=True),
         IMAGES,
     ),
     "sick-crelu-45x24": (lambda _: crelu_mlp(24, 45, scaled(2**0.5)), data.flat_digits),
@@ -239,7 +239,12 @@ _MPNET = {**_TEXT, "max_position_embeddings": 24}
 TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any], Callable[[int], Data]]] = {
     "distilbert": ("DistilBert", "ForSequenceClassification", _DISTIL, data.topics),
     "llama": ("Llama", "ForSequenceClassification", {**_TEXT, "num_key_value_heads": 2}, data.topics),
-    "vit": ("ViT", "ForImageClassification", _PIXELS, data.pictures(32)),
+    "vit": (
+        "ViT",
+        "ForImageClassification",
+        {**_PIXELS, "hidden_size": 96, "intermediate_size": 192},
+        data.pictures(32),
+    ),
     "bert": ("Bert", "ForSequenceClassification", {**_TEXT, "max_position_embeddings": 16}, data.topics),
     "gpt2": ("GPT2", "LMHeadModel", _GPT2, data.next_words),
     "t5": ("T5", "ForConditionalGeneration", {**_T5, "decoder_start_token_id": 0}, data.answers),

@@ -157,19 +157,15 @@ class Recurrent(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Words, positions, torch's own encoder and a linear layer on the mean."""
+    """Words, positions, torch's own encoder layers and a linear layer on the mean."""
 
     def __init__(self, width: int, depth: int, *, first: bool, act: str = "gelu") -> None:
         super().__init__()
         self.words = nn.Embedding(99, width)
         self.positions = nn.Parameter(0.1 * torch.randn(16, width))
-        layer = nn.TransformerEncoderLayer(width, 4, 2 * width, 0.0, act, batch_first=True, norm_first=first)
-        self.encoder = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
-        for part in self.encoder.modules():  # copies of one layer are otherwise equal
-            if isinstance(part, nn.Linear | nn.MultiheadAttention):
-                part._reset_parameters() if isinstance(
-                    part, nn.MultiheadAttention
-                ) else part.reset_parameters()
+        kind = nn.TransformerEncoderLayer  # one by one: nn.TransformerEncoder makes copies of equal weights
+        settings = {"dropout": 0.0, "activation": act, "batch_first": True, "norm_first": first}
+        self.encoder = nn.Sequential(*(kind(width, 4, 2 * width, **settings) for _ in range(depth)))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 4)
 
     def forward(self, x: Tensor) -> Tensor:

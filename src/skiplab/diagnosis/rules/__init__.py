@@ -6,9 +6,27 @@ from collections.abc import Callable, Iterable
 
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.finding import Finding, ranked
+from skiplab.diagnosis.rules import curvature, gradients, scales, signals, stability, units
 
 Rule = Callable[[Chart], Iterable[Finding]]
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (
+    signals.not_finite,
+    signals.zero_weights,
+    signals.stuck_activations,
+    signals.fading_signals,
+    scales.outlying_gain,
+    scales.exploding_branch,
+    gradients.gradients_with_depth,
+    gradients.shattered_gradients,
+    units.duplicated_units,
+    units.dependent_units,
+    units.symmetric_units,
+    curvature.sharpness,
+    curvature.flatness,
+    stability.noise,
+    stability.flows,
+    stability.paths,
+)
 
 
 def findings_of(chart: Chart) -> tuple[Finding, ...]:

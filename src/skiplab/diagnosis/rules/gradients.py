@@ -1,0 +1,120 @@
+"""Gradients that vanish or explode with depth (orhan2017, figure 8), or have nothing in common (balduzzi2017)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from skiplab.diagnosis import thresholds as limits
+from skiplab.diagnosis.chart import Chart
+from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.rules.evidence import finding
+from skiplab.diagnosis.thresholds import CERTAIN, Grade
+from skiplab.measurements.gradient_norms import GradientNorms
+from skiplab.measurements.gradient_shattering import GradientShattering
+
+
+def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
+    """The change of the gradient norm from the last block to the first, by its slope, so that ends count little."""
+    norms = chart.get(GradientNorms)
+    if norms is None or len(norms.layers) < 3:
+        return
+    fall, error = _fall(norms)
+    first, last = norms.layers[0], norms.layers[-1]
+    if math.isnan(fall):
+        return
+    span = {"low": fall - 2 * error, "high": fall + 2 * error}
+    if fall > 0:
+        grade = CERTAIN if math.isinf(fall) else limits.GRADIENT_FALL.grade(fall)
+        stopped = "no gradient reaches the first layers"
+        falls = f"gradients vanish: their norm falls by {fall:.2g} powers of e from {last} to {first}"
+        yield finding(
+            "vanishing-gradients",
+            grade,
+            (first,),
+            stopped if math.isinf(fall) else falls,
+            fall,
+            "powers of e",
+            limits=limits.GRADIENT_FALL,
+            remedy=("skips-identity", "gain", "orthogonal-weights", "looks-linear"),
+            **span,
+        )
+        return
+    grade = limits.GRADIENT_RISE.grade(-fall)
+    if -fall / (len(norms.layers) - 1) < limits.GRADIENT_RISE_PER_BLOCK:
+        grade = grade.at_most("info")
+    words = f"gradients explode: their norm grows by {-fall:.2g} powers of e from {last} to {first}"
+    if not grade.is_bad:
+        words = f"the norm of gradients grows by {-fall:.2g} powers of e from {last} to {first}"
+    yield finding(
+        "exploding-gradients",
+        grade,
+        (first,),
+        words,
+        -fall,
+        "powers of e",
+        low=-span["high"],
+        high=-span["low"],
+        limits=limits.GRADIENT_RISE,
+        remedy=("rescale-branches", "gain", "orthogonal-weights", "normalise-one-layer"),
+    )
+
+
+def _fall(norms: GradientNorms) -> tuple[float, float]:
+    """Slope × (blocks − 1) with its standard error over samples."""
+    count = len(norms.layers)
+    fall = float(norms.slope[0]) * (count - 1)
+    at = torch.arange(count, dtype=torch.float64) - (count - 1) / 2
+    relative = (norms.stderr[0] / norms.mean[0]).double().cpu()
+    error = float(((at / (at @ at)) * relative).square().sum().sqrt()) * (count - 1)
+    return fall, error if math.isfinite(error) and math.isfinite(fall) else 0.0
+
+
+def shattered_gradients(chart: Chart) -> Iterator[Finding]:
+    """The correlation of two samples' gradients; white noise has 0.
+
+    Healthy networks with normalisation may have white gradients too, so that only a deep network with neither skips
+    nor normalisation is warned of.
+    """
+    found = chart.get(GradientShattering)
+    if found is None or found.gradients.shape[1] < 3:
+        return
+    value, error = _correlation(found.gradients[0].double())
+    if math.isnan(value):
+        return
+    residual = chart.scan.residual
+    plain = residual is not None and not residual.blocks and not chart.scan.normalised
+    is_deep = len(chart.scan.blocks.names) >= limits.DEEP_AND_PLAIN
+    grade = limits.SAMPLES_ALIKE.grade(value) if plain and is_deep else Grade("info", 0.0)
+    words = f"the gradients of two samples correlate by {value:.2f} (white noise 0, one gradient for all 1)"
+    yield finding(
+        "shattered-gradients",
+        grade,
+        (),
+        words,
+        value,
+        "correlation",
+        limits=limits.SAMPLES_ALIKE,
+        remedy=("skips-identity", "looks-linear"),
+        low=value - 2 * error,
+        high=value + 2 * error,
+    )
+
+
+def _correlation(rows: Tensor) -> tuple[float, float]:
+    """Mean product of two samples' gradients over their mean square, and its error by leaving samples out in turn."""
+    products, count = rows @ rows.mT, len(rows)
+    squares = products.diagonal()
+    crossed = products.sum() - squares.sum()
+    without = crossed - 2 * (products.sum(1) - squares)
+
+    def ratio(crossed: Tensor, squares: Tensor, samples: int) -> Tensor:
+        return crossed / (samples - 1) / squares
+
+    whole = float(ratio(crossed, squares.sum(), count))
+    left = ratio(without, squares.sum() - squares, count - 1)
+    spread = float(((count - 1) / count * (left - left.mean()).square().sum()).sqrt())
+    return whole, spread if math.isfinite(spread) else 0.0

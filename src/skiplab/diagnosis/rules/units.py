@@ -1,0 +1,105 @@
+"""Units that copy each other, depend on each other or do nothing (orhan2018, figures 1 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scipy import special
+
+from skiplab.diagnosis import thresholds as limits
+from skiplab.diagnosis.chart import Chart
+from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.rules.evidence import finding
+from skiplab.diagnosis.thresholds import Grade
+from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
+from skiplab.measurements.symmetry import Symmetry
+from skiplab.subjects.weight_layers import units_first, weight_layers
+
+
+def duplicated_units(chart: Chart) -> Iterator[Finding]:
+    """Pairs of units whose incoming weights are the same but for a factor, where chance makes no such pairs."""
+    found = chart.get(Singularities)
+    if found is None:
+        return
+    known = weight_layers(chart.patient.module)
+    for layer in found.layers:
+        distance = 1 - layer.closest[0]
+        near = distance < limits.COPIES.warning
+        if not bool(near.any()):
+            continue
+        weight = units_first(known[layer.name], known[layer.name].weight)
+        if expected_pairs(len(weight), weight[0].numel(), limits.COPIES.warning) > limits.CHANCE:
+            continue
+        closest, count = float(distance.nan_to_num(2).min().clamp_min(0)), int(near.sum())
+        units = near.nonzero().flatten().tolist()
+        named = ", ".join(map(str, units[:4])) + ", …" * (len(units) > 4)
+        words = f"{count} units of {layer.name} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
+        yield finding(
+            "duplicated-units",
+            Grade("warning", 1.0),
+            (layer.name,),
+            words,
+            closest,
+            "1 − correlation",
+            limits=limits.COPIES,
+            remedy=("gain", "orthogonal-weights", "bias-regularisation"),
+        )
+
+
+def expected_pairs(units: int, inputs: int, distance: float) -> float:
+    """How many pairs of random units have weights whose correlation is within a distance of 1.
+
+    Centred weights point in a random direction of n − 1 dimensions; the angle θ to another has sin² θ distributed as
+    Beta((n − 2)/2, ½), and half of those with small sin² θ point the same way.
+    """
+    pairs = units * (units - 1) / 2
+    if inputs < 3:
+        return pairs
+    return float(pairs * special.betainc((inputs - 2) / 2, 0.5, distance * (2 - distance)) / 2)
+
+
+def dependent_units(chart: Chart) -> Iterator[Finding]:
+    """How far the units' responses depend on each other, in the layer where they do most."""
+    found = chart.get(Singularities)
+    if found is None:
+        return
+    layer = max(found.layers, key=_dependence)
+    words = (
+        f"three directions hold {_dependence(layer):.0%} of the responses' variance in {layer.name}, "
+        f"{float(found.dependence[0]):.0%} on average over layers"
+    )
+    yield finding(
+        "dependent-units",
+        Grade("info", 0.0),
+        (layer.name,),
+        words,
+        _dependence(layer),
+        "share of variance",
+        reference="healthy and sick networks have the same before training (orhan2018/figure-4)",
+    )
+
+
+def _dependence(layer: LayerSingularities) -> float:
+    return float(layer.dependence[0])
+
+
+def symmetric_units(chart: Chart) -> Iterator[Finding]:
+    """How far outputs move when the units of a layer are permuted, or two layers rescaled against each other."""
+    for name, change in (
+        ("permutation_symmetry", "permuting a layer's units"),
+        ("rescaling_symmetry", "rescaling two layers"),
+    ):
+        measured = chart.measured.get(name)
+        if measured is None or not isinstance(measured.result, Symmetry):
+            continue
+        moved = float(measured.result.mean_change[0])
+        words = f"{change} moves outputs by {moved:.1%} of their size"
+        yield finding(
+            "symmetric-units",
+            Grade("info", 0.0),
+            (),
+            words,
+            moved,
+            "relative change",
+            reference="without skips 0: the symmetry is exact; with skips it is broken (orhan2017/figure-1)",
+        )

@@ -1,0 +1,81 @@
+"""``skiplab compare``: files are run and said to be, JSON is alone on standard output, pages are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+Cli = Callable[..., Result]
+
+FILE = """
+from torch import nn
+
+def narrow():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+
+def wide(seed):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Tanh(), nn.Linear(20, 10))
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "nets.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_two_factories_of_a_file_are_compared(cli: Cli, file: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    options = ["--seeds", "2", "--steps", "5", "--rate", "0.01", "--html", str(page)]
+    done = cli("compare", f"{file}:narrow", f"{file}:wide", *options)
+    assert done.exit_code == 0, done.output
+    assert f"Running {file}." in done.stderr
+    assert done.stdout.startswith("2 models, 2 seeds, 5 steps of Adam on 1437 samples in batches of 64")
+    assert "narrow − wide" in done.stdout
+    assert "narrow − wide" in page.read_text()
+
+
+def test_json_is_alone_on_standard_output(cli: Cli, file: Path) -> None:
+    done = cli("compare", f"{file}:narrow", f"{file}:wide", "--seeds=2", "--steps=3", "--rate=0.01", "--json")
+    content = json.loads(done.stdout)
+    assert [model["name"] for model in content["models"]] == ["narrow", "wide"]
+    assert content["steps"] == 3
+
+
+def test_random_data_fit_the_networks(cli: Cli, file: Path) -> None:
+    words = ["--data", "random", "--seeds=2", "--steps=3", "--rate=0.01", "--measure", ""]
+    done = cli("compare", f"{file}:narrow", f"{file}:wide", *words)
+    assert done.exit_code == 0, done.output
+    assert "512 samples" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["{}:narrow", "{}:wid"], "has no 'wid'; it has narrow, wide. Did you mean wide"),
+        (["{}:narrow"], "is alone; name two models or more"),
+        (["{}:narrow", "{}:narrow"], "a model was named twice"),
+        (["{}:narrow", "{}:wide", "--data=digit"], "data 'digit' is unknown; choose one of digits"),
+        (["{}:narrow", "{}:wide", "--measure=gradient"], "instrument 'gradient' is unknown"),
+        (["{}:narrow", "{}:wide", "--html={}"], "exists and is no page of `skiplab compare`"),
+    ],
+)
+def test_bad_usage_gets_one_sentence_and_status_two(
+    cli: Cli, file: Path, words: list[str], sentence: str
+) -> None:
+    done = cli("compare", *[word.format(file) for word in words])
+    assert done.exit_code == 2
+    assert sentence in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.output
+
+
+def test_data_that_are_not_here_are_said_with_the_command_that_gets_them(cli: Cli, file: Path) -> None:
+    done = cli("compare", f"{file}:narrow", f"{file}:wide", "--data", "cifar10")
+    assert done.exit_code == 1
+    assert "skiplab data" in done.stderr

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Count how often ``sl.diagnose`` is right on cases whose truth is known, and write docs/diagnosis.md.
+
+    python tools/validate_diagnosis.py development            # on which limits were set; prints, writes nothing
+    python tools/validate_diagnosis.py held_out --write       # the list that was committed before any limit
+
+A planted defect is found if a warning or a severe finding of the right id names its place; a healthy network passes if
+it has neither; a sick network has to be warned of, and the first remedy proposed for it that fits is trained beside
+the untreated network, each at the best of three rates (``sl.try_remedies``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "diagnosis")]
+KINDS = ("planted", "controls", "pairs", "sick")
+PAGE = ROOT / "docs" / "diagnosis.md"
+BUDGET, STEPS, SEEDS = 30.0, 60, 5
+
+
+def cases_of(name: str, kind: str) -> list[tuple[str, str, int]]:
+    """(list, kind, number) of every case of a kind; a case is built where it is tried."""
+    from importlib import import_module
+
+    lists = import_module(f"cases.{name}")
+    known = {"planted": lists.PLANTED, "controls": lists.CONTROLS, "sick": lists.SICK, "pairs": lists.PAIRS}
+    return [(name, kind, number) for number in range(len(known[kind]))]
+
+
+def tried(task: tuple[str, str, int]) -> dict[str, Any]:
+    """What diagnosis says of one case, and whether that is right."""
+    import torch
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    _let_torchvision_load()
+    start = time.time()
+    try:
+        row = {"planted": _planted, "controls": _control, "pairs": _pair, "sick": _sick}[task[1]](task)
+    except Exception as problem:  # a case that ends in an error is a miss, and is shown
+        row = {"case": str(task), "right": False, "found": f"{type(problem).__name__}: {problem}"[:200]}
+    return row | {"kind": task[1], "seconds": round(time.time() - start, 1)}
+
+
+def _case(task: tuple[str, str, int]) -> Any:
+    from importlib import import_module
+
+    name = {"planted": "PLANTED", "controls": "CONTROLS", "sick": "SICK", "pairs": "PAIRS"}[task[1]]
+    return getattr(import_module(f"cases.{task[0]}"), name)[task[2]]
+
+
+def _report(network: Any) -> Any:
+    import skiplab as sl
+
+    loss = {"criterion": network.criterion, "loss_fn": network.loss_fn}
+    return sl.diagnose(network.model, list(network.batches), budget=BUDGET, **loss)
+
+
+def _troubles(report: Any) -> list[Any]:
+    return [each for each in report.findings if each.severity != "info"]
+
+
+def _told(findings: list[Any]) -> str:
+    return "; ".join(f"{each.severity} {each.id} [{', '.join(each.where)}]" for each in findings) or "nothing"
+
+
+def _planted(task: tuple[str, str, int]) -> dict[str, Any]:
+    from cases.lists import planted
+    from cases.planting import ACCEPTED
+
+    case = _case(task)
+    network, truth = planted(case)
+    troubles = _troubles(_report(network))
+    right = [each for each in troubles if each.id in ACCEPTED[case.defect] and set(each.where) & truth.places]
+    return {"case": case.name, "right": bool(right), "truth": truth.layer, "found": _told(right or troubles)}
+
+
+def _control(task: tuple[str, str, int]) -> dict[str, Any]:
+    from cases.networks import build
+
+    case = _case(task)
+    troubles = _troubles(_report(build(case.network, case.seed)))
+    return {"case": case.name, "right": not troubles, "found": _told(troubles)}
+
+
+def _pair(task: tuple[str, str, int]) -> dict[str, Any]:
+    from cases.networks import build
+
+    plain, residual, seed = _case(task)
+    sick, healthy = (_troubles(_report(build(name, seed))) for name in (plain, residual))
+    reasons = {"vanishing-gradients", "vanishing-signals", "exploding-gradients", "shattered-gradients"}
+    right = bool(sick) and sick[0].id in reasons and not healthy
+    found = f"without skips: {_told(sick[:2])}; with: {_told(healthy)}"
+    return {"case": f"{plain} and {residual}", "right": right, "found": found}
+
+
+def _sick(task: tuple[str, str, int]) -> dict[str, Any]:
+    from cases.lists import sick_network
+
+    import skiplab as sl
+
+    case = _case(task)
+    network = sick_network(case)
+    report = _report(network)
+    row = {
+        "case": case.name,
+        "right": False,
+        "found": _told(_troubles(report)[:2]),
+        "remedy": "none proposed",
+    }
+    loss = {"criterion": network.criterion, "loss_fn": network.loss_fn}
+    for remedy in report.proposed:
+        trials = sl.try_remedies(
+            network.model, list(network.batches), remedies=[remedy], steps=STEPS, seeds=SEEDS, **loss
+        )
+        table = trials.frame()
+        if remedy not in set(table["remedy"]):
+            row["remedy"] = f"{remedy} does not fit"
+            continue
+        means = table.groupby("remedy")["final loss"].mean()
+        before, after = (float(means.get(name, float("nan"))) for name in ("untreated", remedy))
+        better = after < before or (before != before and after == after)
+        return row | {"remedy": remedy, "before": before, "after": after, "right": bool(better)}
+    return row
+
+
+def _let_torchvision_load() -> None:
+    """As tests/conftest.py does, where torchvision's compiled part does not fit a CPU build of torch."""
+    import torch
+
+    if not hasattr(torch.ops.torchvision, "nms"):
+        _KEPT.append(torch.library.Library("torchvision", "FRAGMENT"))
+        for name in ("nms", "qnms"):
+            _KEPT[-1].define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+_KEPT: list[Any] = []
+
+
+def main() -> None:
+    """Try a list, print what came out, and write the page where that is asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("list", choices=("development", "held_out"))
+    parser.add_argument("--only", choices=KINDS, action="append", help="kinds of cases, default all")
+    parser.add_argument("--rows", type=Path, help="a file for the rows as JSON lines")
+    parser.add_argument("--write", action="store_true", help="write docs/diagnosis.md; for held_out alone")
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    tasks = [task for kind in given.only or KINDS for task in cases_of(given.list, kind)]
+    rows = []
+    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
+        for row in pool.map(tried, tasks):
+            rows.append(row)
+            print(f"{'✓' if row['right'] else '✗'} {row['case']}: {row['found']}", flush=True)
+            if "before" in row:
+                print(f"    {row['remedy']}: loss {row['before']:.3g} → {row['after']:.3g}", flush=True)
+    for kind in given.only or KINDS:
+        own = [row for row in rows if row["kind"] == kind]
+        print(f"{kind}: {sum(row['right'] for row in own)} of {len(own)}")
+    if given.rows:
+        given.rows.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    if given.write and given.list == "held_out":
+        PAGE.write_text(page(rows))
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The page: what share is right, and every case."""
+    titles = {
+        "planted": ("Planted defects", "found and localised to their layer"),
+        "controls": ("Healthy networks", "without a warning or a severe finding"),
+        "pairs": ("Plain and residual", "sick for the right reason, healthy with skips"),
+        "sick": ("Remedies", "the first proposed remedy that fits lowers the loss after the same steps"),
+    }
+    lines = [
+        "# How often `sl.diagnose` is right",
+        "",
+        "Made by `python tools/validate_diagnosis.py held_out --write`, on architectures and seeds that were not used to",
+        "set any limit: `tests/diagnosis/cases/held_out.py` was committed before `src/skiplab/diagnosis/thresholds.py`.",
+        f"Every diagnosis had a budget of {BUDGET:g} s on one core; remedies were trained for {STEPS} steps, {SEEDS} seeds.",
+        "",
+        "| cases | right | |",
+        "|---|---|---|",
+    ]
+    for kind, (title, meaning) in titles.items():
+        own = [row for row in rows if row["kind"] == kind]
+        lines.append(f"| {title} | {sum(row['right'] for row in own)} of {len(own)} | {meaning} |")
+    for kind, (title, _) in titles.items():
+        own = [row for row in rows if row["kind"] == kind]
+        lines += ["", f"## {title}", "", "| | case | found |", "|---|---|---|"]
+        for row in own:
+            trial = (
+                f"; {row['remedy']}: loss {row['before']:.3g} → {row['after']:.3g}" if "before" in row else ""
+            )
+            cell = f"{row['found']}{trial}".replace("|", "\\|")
+            lines.append(f"| {'✓' if row['right'] else '✗'} | {row['case']} | {cell} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
