@@ -24,6 +24,11 @@ class Limits:
     words: str
     falls: bool = False
 
+    @property
+    def usual(self) -> tuple[float, float]:
+        """The range without a warning."""
+        return (self.warning, math.inf) if self.falls else (-math.inf, self.warning)
+
     def grade(self, value: float) -> Grade:
         """How bad a value is."""
         if math.isnan(value):

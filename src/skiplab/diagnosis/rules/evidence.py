@@ -64,4 +64,5 @@ def finding(
         statistic if exact else low,
         statistic if exact else high,
         grade.weight,
+        limits.usual if limits is not None else (math.nan, math.nan),
     )
