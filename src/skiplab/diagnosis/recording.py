@@ -117,7 +117,7 @@ class Recorder:
         self._steps += 1
         found: dict[str, float] = {}
         if self._steps >= self._next and self._affordable():
-            found = {"step": float(self._steps if step is None else step)} | self.record(model, batch)
+            found = {"step": self._steps if step is None else int(step)} | self.record(model, batch)
             self._log(found)
             took = clock() - now
             self._measured += took
