@@ -37,10 +37,12 @@ suppress_warnings = ["myst.xref_missing"]
 def names_page() -> str:
     """Every public name with its signature and docstring, measurements first."""
     parts = ["# API reference", "Everything that `import skiplab as sl` offers."]
+    offered = {name: getattr(skiplab, name) for name in sorted(skiplab.__all__)}
+    offered |= {f"remedies.{name}": getattr(skiplab.remedies, name) for name in skiplab.remedies.__all__}
     for heading, kinds in (("Functions", inspect.isfunction), ("Classes", inspect.isclass)):
         parts.append(f"## {heading}")
-        for name in sorted(skiplab.__all__):
-            if kinds(getattr(skiplab, name)):
+        for name, thing in offered.items():
+            if kinds(thing):
                 directive = "autofunction" if heading == "Functions" else "autoclass"
                 members = "\n:members:" if heading == "Classes" else ""
                 parts.append(f"```{{eval-rst}}\n.. {directive}:: skiplab.{name}{_indented(members)}\n```")

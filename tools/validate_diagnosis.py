@@ -4,9 +4,9 @@
     python tools/validate_diagnosis.py development            # on which limits were set; prints, writes nothing
     python tools/validate_diagnosis.py held_out --write       # the list that was committed before any limit
 
-A planted defect is found if a warning or a severe finding of the right id names its place; a healthy network passes if
-it has neither; a sick network has to be warned of, and the first remedy proposed for it that fits is trained beside
-the untreated network, each at the best of three rates (``sl.try_remedies``).
+A planted defect is found if a warning or a severe finding of the right id names its place; a healthy network passes
+if it has neither; a sick network has to be warned of, and the first remedy proposed for it that fits is trained
+beside the untreated network, each at the best of three rates (``sl.try_remedies``).
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ def page(rows: list[dict[str, Any]]) -> str:
     lines = [
         "# How often `sl.diagnose` is right",
         "",
-        "Made by `python tools/validate_diagnosis.py held_out --write`, on architectures and seeds that were not used to",
-        "set any limit: `tests/diagnosis/cases/held_out.py` was committed before `src/skiplab/diagnosis/thresholds.py`.",
-        f"Every diagnosis had a budget of {BUDGET:g} s on one core; remedies were trained for {STEPS} steps, {SEEDS} seeds.",
+        "Made by `python tools/validate_diagnosis.py held_out --write`, on architectures and seeds not used to set",
+        "any limit: `tests/diagnosis/cases/held_out.py` was committed before `src/skiplab/diagnosis/thresholds.py`.",
+        f"Every diagnosis had {BUDGET:g} s on one core; remedies were trained for {STEPS} steps and {SEEDS} seeds.",
         "",
         "| cases | right | |",
         "|---|---|---|",

@@ -56,6 +56,10 @@ def without_loss(name: str, **settings: Any) -> Instrument:
     return measure
 
 
+def remedy(id: str) -> Instrument:
+    return lambda net, batch, layers=None: sl.remedies.REMEDIES[id].apply(net, batch, where=layers)
+
+
 # By name: how it is called, and an argument that it must refuse.
 NO_LAYER = {"layers": ["no such layer"]}
 INSTRUMENTS: dict[str, tuple[Instrument, dict[str, Any]]] = {
@@ -81,6 +85,7 @@ INSTRUMENTS: dict[str, tuple[Instrument, dict[str, Any]]] = {
     "singularities": (with_loss("singularities"), NO_LAYER),
     "weight_noise": (with_loss("weight_noise", draws=1), NO_LAYER),
     "looks_linear": (looking_linear, {"layers": ["no such kind"]}),
+    **{f"remedies {id}": (remedy(id), NO_LAYER) for id in sl.remedies.REMEDIES},
 }
 
 

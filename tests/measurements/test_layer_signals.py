@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
@@ -249,6 +250,22 @@ def test_frozen_layers_have_gradients_too_and_a_detached_network_has_none() -> N
     assert torch.equal(layer_signals(net.requires_grad_(False), (X, Y), criterion=CE).gradient, expected)
     cut = layer_signals(net, X, loss_fn=lambda model, batch: model(batch).detach().sum())
     assert cut.gradient.tolist() == [[0.0] * 5]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpointed_layers_are_counted_once_and_reentrant_ones_refused_with_a_loss(reentrant: bool) -> None:
+    class Checkpointed(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            return checkpoint(super().forward, x.requires_grad_(), use_reentrant=reentrant)
+
+    plain = deep()
+    net = Checkpointed(*plain)
+    assert torch.equal(layer_signals(net, X).gain, layer_signals(plain, X).gain)
+    if reentrant:
+        with pytest.raises(Refused, match="inside reentrant gradient checkpointing"):
+            layer_signals(net, (X, Y), criterion=CE)
+    else:
+        same(layer_signals(net, (X, Y), criterion=CE), layer_signals(plain, (X, Y), criterion=CE))
 
 
 # Planted defects --------------------------------------------------------------------------------------------

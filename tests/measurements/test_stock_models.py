@@ -57,6 +57,10 @@ REFUSALS = {
         "timm:swin_tiny_patch4_window7_224",
         "layer_cushions",
     ): "for 2 samples; choose one with a sample per row",
+    **{
+        (f"torchvision:{model}", "branch_ratios"): "no residual addition was found"
+        for model in ("densenet121", "vgg11")
+    },
     ("torchvision:densenet121", "interlayer_cushions"): "a layer is called with list, not with a tensor",
     ("torchvision:mobilenet_v3_small", "interlayer_cushions"): "has no second derivative",
 }

@@ -101,7 +101,7 @@ def _extremes(patient: Patient, scan: Scan, seconds: float) -> Result:
 
 
 def _trace(patient: Patient, scan: Scan, seconds: float) -> Result:
-    products = _steps(patient, seconds, FEWEST_PRODUCTS, MOST_PRODUCTS)
+    products = _steps(patient, seconds / 3, FEWEST_PRODUCTS, MOST_PRODUCTS)
     return trace.hessian_trace(patient.subject, patient.batch, products=products)
 
 
@@ -155,7 +155,7 @@ EXAMINATIONS = (
     Examination(
         "hessian_extremes",
         "the sharpest directions of the loss, up and down",
-        lambda scan: 4 * FEWEST_STEPS,
+        lambda scan: 2 * FEWEST_STEPS,
         _extremes,
         needs_loss=True,
     ),
@@ -186,14 +186,14 @@ EXAMINATIONS = (
     Examination(
         "path_depth",
         "how deep the paths are that carry the output",
-        lambda scan: 2.0 * len(scan.residual.blocks if scan.residual else ()) + 4,
+        lambda scan: 1.6 * len(scan.residual.blocks if scan.residual else ()) ** 2 + 4,
         _direct(path_depth.path_depth),
         needs_branches=True,
     ),
     Examination(
         "dominant_gradient_flow",
         "whether gradients keep to their channels",
-        lambda scan: 30,
+        lambda scan: 15,
         _direct(flow.dominant_gradient_flow),
         needs_loss=True,
     ),
@@ -207,14 +207,14 @@ EXAMINATIONS = (
     Examination(
         "hessian_spectrum",
         "how many directions are flat or go down",
-        lambda scan: 4 * FEWEST_STEPS,
+        lambda scan: 2 * FEWEST_STEPS,
         _spectrum,
         needs_loss=True,
     ),
     Examination(
         "interlayer_cushions",
         "how much blocks damp noise that enters them",
-        lambda scan: 10.0 * max(1, len(scan.blocks.names)),
+        lambda scan: 3.0 * max(1, len(scan.blocks.names)),
         _direct(noise_stability.interlayer_cushions, probes=8),
     ),
     Examination(

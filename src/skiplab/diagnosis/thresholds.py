@@ -26,7 +26,7 @@ class Limits:
 
     @property
     def usual(self) -> tuple[float, float]:
-        """The range without a warning."""
+        """The values that are no reason for a warning."""
         return (self.warning, math.inf) if self.falls else (-math.inf, self.warning)
 
     def grade(self, value: float) -> Grade:

@@ -124,8 +124,7 @@ def layer_signals(
     Layer signals of 3 layers, 16 samples
     """
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=mode == "train")
-    matrices = weight_matrices(subject.module)
-    check_names(subject.module, layers, matrices)
+    check_names(subject.module, layers, weight_matrices(subject.module))
     places = _Places.of(subject.module, layers)
     require(
         len(places.products) + len(places.inside) > 0,
@@ -209,6 +208,7 @@ class _Pass:
         self.calls: Counter[str] = Counter()
         self.used: dict[str, Tensor] = {}  # by place, the matrix as the network multiplies by it
         self.finite = True
+        self.unrecorded = False  # whether a layer ran without autograd although there is a loss
         own = dict(subject.module.named_parameters())
         leaves = {
             name: tensor.detach().requires_grad_()
@@ -231,11 +231,10 @@ class _Pass:
         # Parametrised weights are computed once and kept, so that a hook reads the very tensor that is used.
         with parametrize.cached():
             with visited(after=after):
-                if not self.subject.has_loss:
-                    self.subject.call(model, self.batch)
-                    return torch.zeros(())
-                loss = self.subject.loss_of(model, self.batch)
-            self._differentiate(loss)
+                run = self.subject.loss_of if self.subject.has_loss else self.subject.call
+                answer = run(model, self.batch)
+            if self.subject.has_loss:
+                self._differentiate(answer)
         return torch.zeros(())
 
     def _row(self, place: str, matrix: Tensor) -> LayerSums:
@@ -245,6 +244,7 @@ class _Pass:
             first = self.rows.get(place)
             self.rows[name] = LayerSums(first.matrix if first else MatrixSums(matrix))
         self.used[place] = matrix
+        self.unrecorded |= not torch.is_grad_enabled()
         return self.rows[name]
 
     def _product(self, name: str) -> After:
@@ -276,15 +276,12 @@ class _Pass:
         used = {name: tensor for name, tensor in (self.used | others).items() if tensor.requires_grad}
         found: Sequence[Tensor | None] = [None] * len(used)
         if loss.requires_grad and used:
-            try:
-                found = torch.autograd.grad(loss, list(used.values()), allow_unused=True)
-            except RuntimeError as problem:
-                if "use_reentrant" in str(problem):
-                    raise Refused(
-                        "a part runs inside reentrant gradient checkpointing, which hides gradients of weights; pass "
-                        "use_reentrant=False there, or leave the loss out."
-                    ) from problem
-                raise
+            require(
+                not (self.unrecorded and _is_checkpointed(loss)),
+                "a layer runs inside reentrant gradient checkpointing, which hides gradients of weights; pass "
+                "use_reentrant=False there, or leave the loss out.",
+            )
+            found = torch.autograd.grad(loss, list(used.values()), allow_unused=True)
         # A rectifier lets no NaN pass on the way back.
         weight = self.weight if is_finite else torch.nan
         for name, gradient in zip(used, found, strict=True):
@@ -292,3 +289,14 @@ class _Pass:
                 continue
             row = self._row(name, used[name]) if name in others else self.rows[name]
             row.matrix.add(gradient, weight)
+
+
+def _is_checkpointed(loss: Tensor) -> bool:
+    """Whether autograd's graph holds a checkpoint that runs its part again, outside the graph, on the way back."""
+    seen, waiting = set(), [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting += [parent for parent, _ in node.next_functions]
+    return any("CheckpointFunction" in node.name() for node in seen)

@@ -100,12 +100,9 @@ class _Between:
             rows = rows[:, torch.randint(rows.shape[1], (ENTRIES,), generator=stream).to(rows.device)]
         rows = (rows.abs() if rows.is_complex() else rows).double()
         if self.first is None:
-            self.first, self.squares, self.sums, self.away = (
-                rows[0],
-                0 * rows.sum(),
-                0 * rows[0],
-                0 * rows.sum(),
-            )
+            self.first = rows[0].clone()  # not a view, which would keep the whole batch
+            self.sums = torch.zeros_like(self.first)
+            self.squares = self.away = torch.zeros((), dtype=rows.dtype, device=rows.device)
         # Moments about the first sample: where all are equal their difference is 0, and not what rounding leaves.
         moved = rows - self.first
         self.count += len(rows)

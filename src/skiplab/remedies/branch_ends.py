@@ -56,10 +56,11 @@ def branch_end(record: RecordedPass, addition: int, operand: int, name: str) -> 
     problem = walk.back(start)
     if problem is None:
         return BranchEnd(tuple(walk.parameters), walk.kind)
-    for module, _ in record.modules_returning(start):
-        alone = all(user == addition for user in record.users(start))
-        if module and alone and record.times_called(module) == 1:
-            return BranchEnd(module=module)
+    for place in walk.trail:
+        alone = set(record.users(place)) <= {addition, *walk.trail}
+        for module, _ in record.modules_returning(place):
+            if module and alone and record.times_called(module) == 1:
+                return BranchEnd(module=module)
     raise Refused(
         f"the branch of {name!r} ends in {problem}, and no module of its own returns it, so it cannot be scaled; end "
         "it in a module, such as nn.Tanh() in place of torch.tanh."
@@ -75,7 +76,7 @@ def sum_end(record: RecordedPass, addition: int, name: str) -> str:
             after = all(record.steps[user].number > calls for user in users)
             if after and record.times_called(module) == 1:
                 return module
-        if len(users) != 1 or record.steps[users[0]].name not in HOMOGENEOUS:
+        if len(users) != 1 or not _passes(record.steps[users[0]]):
             raise Refused(
                 f"the sum {name!r} is no output of a module, so alpha cannot scale it; leave alpha out, or give "
                 "every residual addition a module of its own."
@@ -89,6 +90,7 @@ class _Walk:
     def __init__(self, record: RecordedPass, addition: int) -> None:
         self.record = record
         self.passed = {addition}
+        self.trail: list[int] = []  # what a factor passes through, and the step that stops it
         self.parameters: list[str] = []
         self.kind = ""
 
@@ -98,6 +100,7 @@ class _Walk:
         if not set(self.record.users(place)) <= self.passed:
             return f"{_called(step)}, which others read too"
         self.passed.add(place)
+        self.trail.append(place)
         shared = [each for each in step.parameters if self.record.uses[each] > 1]
         if shared and step.name != "prelu":
             return f"{shared[0]!r}, which others use too"
@@ -107,10 +110,10 @@ class _Walk:
             self._take(step.parameters, "weights")
             return None
         if step.name in ADDITIONS and (step.parameters or len(step.parents) == 2):
+            self.trail.clear()
             self._take(step.parameters, "weights")
             return next(filter(None, map(self.back, step.parents)), None)
-        one = len(step.parents) == 1
-        if one and (step.name in HOMOGENEOUS or (step.name in PRODUCTS and not step.parameters)):
+        if _passes(step):
             return self.back(step.parents[0])
         return _called(step)
 
@@ -128,6 +131,12 @@ class _Walk:
     def _take(self, names: Collection[str], kind: str) -> None:
         self.parameters += [name for name in names if name not in self.parameters]
         self.kind = self.kind or kind
+
+
+def _passes(step: Step) -> bool:
+    """Whether a positive factor passes through a step."""
+    product = step.name in PRODUCTS and not step.parameters
+    return len(step.parents) == 1 and (step.name in HOMOGENEOUS or product)
 
 
 def _called(step: Step) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from skiplab.remedies.biases import bias_regularisation
-from skiplab.remedies.branches import rescale_branches
+from skiplab.remedies.branches import LIKE_THE_OTHERS, rescale_branches
 from skiplab.remedies.initialising import initialise
 from skiplab.remedies.one_norm import normalise_at
 from skiplab.remedies.skips import add_skips
@@ -41,27 +41,36 @@ def _with(remedy: Callable[..., Treated], **settings: Any) -> Callable[..., Trea
     return apply
 
 
+def _rescaled(
+    model: nn.Module, batch: Batch, *, seed: int = 0, where: Sequence[str] | None = None
+) -> Treated:
+    """Named branches are those that are out of line: they become like the others. All of them get 1/√n."""
+    return rescale_branches(
+        model, batch, seed=seed, where=where, beta=None if where is None else LIKE_THE_OTHERS
+    )
+
+
 _ALL = (
     Remedy(
         "skips-identity",
         "add identity skip connections",
         "orhan2018",
         "orhan2018/figure-3",
-        _with(add_skips, kind="identity"),
+        _with(add_skips, kind="identity", beta="bounded"),
     ),
     Remedy(
         "skips-orthogonal",
         "add fixed random orthogonal skip connections",
         "orhan2018",
         "orhan2018/figure-7",
-        _with(add_skips, kind="orthogonal"),
+        _with(add_skips, kind="orthogonal", beta="bounded"),
     ),
     Remedy(
         "rescale-branches",
         "scale residual branches down",
         "balduzzi2017",
         "balduzzi2017/theorems",
-        _with(rescale_branches),
+        _rescaled,
     ),
     Remedy(
         "hardt-ma",

@@ -54,38 +54,51 @@ def _fresh(*kinds: Any) -> nn.Module:
 
 
 class WithSkip(Extension):
-    """A block with a skip connection over it: block(x) + scale · Q x, Q = 1 where there is no matrix."""
+    """A block with a skip connection over it: β · block(x) + scale · Q x, Q = 1 where there is no matrix."""
 
     skip_matrix: Tensor | None
     skip_scale: float
     skip_axis: int
+    branch_scale: float = 1.0
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return super().forward(x, *args, **kwargs) + skip(
-            x, self.skip_matrix, self.skip_axis, self.skip_scale
-        )
+        branch = super().forward(x, *args, **kwargs)
+        return joined(branch, x, self.skip_matrix, self.skip_axis, self.skip_scale, self.branch_scale)
 
 
 class WithSkips(Extension):
     """A Sequential with skips over some groups of its layers: from the input of one place to behind another."""
 
     skips: tuple[tuple[int, int, float, int], ...] = ()  # first and last place, scale, axis of units
+    branch_scale: float = 1.0
 
     def forward(self, x: Tensor) -> Tensor:
-        first = {begin: (end, scale, axis, f"skip_matrix_{begin}") for begin, end, scale, axis in self.skips}
-        waiting: dict[int, Tensor] = {}
+        begins = {skip[0]: skip for skip in self.skips}
+        taken, under = x, None
         for place, part in enumerate(own_modules(self).values()):
-            if place in first:
-                end, scale, axis, matrix = first[place]
-                waiting[end] = skip(x, getattr(self, matrix), axis, scale)
+            if place in begins:
+                taken, under = x, begins[place]
             assert part is not None
             x = part(x)
-            if place in waiting:
-                x = x + waiting.pop(place)
+            if under is not None and place == under[1]:
+                begin, _, scale, axis = under
+                x = joined(x, taken, getattr(self, f"skip_matrix_{begin}"), axis, scale, self.branch_scale)
         return x
 
+    def __getitem__(self, index: Any) -> Any:
+        part = super().__getitem__(index)  # type: ignore[misc]
+        if isinstance(index, slice):
+            places = range(len(own_modules(self)))[index]
+            inside = [skip for skip in self.skips if skip[0] in places and skip[1] in places]
+            part.branch_scale = self.branch_scale
+            part.skips = tuple((places.index(skip[0]), places.index(skip[1]), *skip[2:]) for skip in inside)
+            for old, new in zip(inside, part.skips, strict=True):
+                part.register_buffer(f"skip_matrix_{new[0]}", getattr(self, f"skip_matrix_{old[0]}"))
+        return part
+
     def extra_repr(self) -> str:
-        return f"skips over {', '.join(f'{begin}–{end}' for begin, end, *_ in self.skips)}"
+        places = ", ".join(f"{begin}–{end}" for begin, end, *_ in self.skips)
+        return f"skips over {places}, branches times {self.branch_scale:.3g}"
 
 
 class Scaled(Extension):
@@ -107,25 +120,27 @@ class WithNorm(Extension):
         return normalised
 
 
-class SkipPath(nn.Module):
-    """The skip alone, scale · Q x, for graphs that call it."""
+class SkipSum(nn.Module):
+    """The sum alone, β · branch + scale · Q x, for graphs that call it."""
 
     skip_matrix: Tensor | None
 
     def __init__(self, matrix: Tensor | None, axis: int, scale: float) -> None:
         super().__init__()
         self.register_buffer("skip_matrix", matrix)
-        self.axis, self.scale = axis, scale
+        self.axis, self.scale, self.branch_scale = axis, scale, 1.0
 
-    def forward(self, x: Tensor) -> Tensor:
-        return skip(x, self.skip_matrix, self.axis, self.scale)
+    def forward(self, branch: Tensor, x: Tensor) -> Tensor:
+        return joined(branch, x, self.skip_matrix, self.axis, self.scale, self.branch_scale)
 
     def extra_repr(self) -> str:
-        return f"{'identity' if self.skip_matrix is None else 'matrix'}, scale={self.scale:g}"
+        return f"scale={self.scale:.3g}, branch_scale={self.branch_scale:.3g}"
 
 
-def skip(x: Tensor, matrix: Tensor | None, axis: int, scale: float) -> Tensor:
-    """Return scale · Q x, with Q mixing the units, which lie along an axis counted from the end."""
+def joined(
+    branch: Tensor, x: Tensor, matrix: Tensor | None, axis: int, scale: float, branch_scale: float
+) -> Tensor:
+    """Return β · branch + scale · Q x, with Q mixing the units, which lie along an axis counted from the end."""
     if matrix is not None:
         x = F.linear(x.movedim(axis, -1), matrix).movedim(-1, axis)
-    return x if scale == 1 else scale * x
+    return (branch if branch_scale == 1 else branch_scale * branch) + (x if scale == 1 else scale * x)

@@ -11,7 +11,7 @@ from torch import nn
 
 from skiplab.checks import one_of, require, seeded
 from skiplab.randomness import torch_generator
-from skiplab.remedies.branch_ends import HOMOGENEOUS, NORMS
+from skiplab.remedies.branch_ends import HOMOGENEOUS
 from skiplab.remedies.branches import end_of, required_blocks
 from skiplab.remedies.looks_linear import looks_linear
 from skiplab.remedies.pointwise import gain_of, in_evaluation, is_nonlinearity
@@ -20,7 +20,7 @@ from skiplab.remedies.tracing import copied
 from skiplab.remedies.treated import Treated, chosen, counted
 from skiplab.remedies.weight_starts import gaussian, hardt_ma_deviation, layer_fans, orthogonal_weights, start
 from skiplab.subjects.batches import Batch
-from skiplab.subjects.residual_blocks import ADDITIONS, WEIGHTS
+from skiplab.subjects.residual_blocks import WEIGHTS
 from skiplab.subjects.weight_layers import check_weight_layers, left_out, weight_layers
 
 REMEDY = "initialising"
@@ -46,8 +46,10 @@ def initialise(
       branch would have without, and its shifts 0. Other layers stay as they are;
     - ``looks-linear``: ``sl.looks_linear``, which also changes ReLUs; the whole network or nothing.
 
-    The gain g is that of the nonlinearity which reads the layer, by what the function does to a Gaussian variable
-    (``pointwise.gain_of``): √2 before a ReLU, 1.59 before tanh, 1 before nothing.
+    The gain g is that of the nonlinearity φ whose output the layer reads, 1/√E φ(z)² for z ~ N(0, 1), by what the
+    function does (``pointwise.gain_of``): √2 behind a ReLU, 1.59 behind tanh, 1 behind a normalisation or nothing.
+    With inputs of variance 1 all fields W φ(z) then have variance 1. Other variances stay what they are behind
+    ReLUs, come back to 1 behind tanh, and drift away from it behind GELU and SiLU: give inputs of variance 1.
 
     ``where`` names the layers to draw anew, or what holds them; with ``hardt-ma`` residual additions. Recurrent
     layers and attention, which hold several matrices, are left alone but for projections that are layers, and so are
@@ -65,7 +67,7 @@ def initialise(
     if kind == "hardt-ma":
         return _hardt_ma(model, batch, seed, where)
     check_weight_layers(model, None)
-    record = recorded(model, batch)
+    record = recorded(model, batch, gains=True)
     layers = {name: layer for name, layer in weight_layers(model).items() if not _is_embedding(model, layer)}
     names = chosen("weight layer", layers, where, dict(model.named_modules()))
     gains = layer_gains(model, record, names)
@@ -88,31 +90,25 @@ def _is_embedding(model: nn.Module, layer: nn.Module) -> bool:
 
 
 def layer_gains(model: nn.Module, record: RecordedPass, names: Sequence[str]) -> dict[str, float]:
-    """The gain of each layer by the nonlinearity that reads it, 1 where none does or several do."""
+    """The gain of each layer by the nonlinearity whose output it reads, 1 where it reads none."""
     parts = dict(model.named_modules())
     found = dict.fromkeys(names, 1.0)
-    for place, step in enumerate(record.steps):
-        if step.scope in found and step.name in WEIGHTS:
-            found[step.scope] = _gain_behind(record, parts, place)
+    for step in record.steps:
+        if step.scope in found and step.name in WEIGHTS and len(step.parents) == 1:
+            found[step.scope] = _gain_before(record, parts, step.parents[0])
     return found
 
 
-def _gain_behind(record: RecordedPass, parts: Mapping[str, nn.Module], place: int) -> float:
-    home = record.steps[place].scope
-    while users := record.users(place):
-        scopes = {record.steps[user].scope for user in users}
-        if len(scopes) == 1 and (scope := scopes.pop()) != home and is_nonlinearity(parts[scope]):
-            return gain_of(in_evaluation(parts[scope]))  # which may be several calls to torch
-        user = record.steps[users[0]]
-        if len(users) > 1 or len(user.parents) > 1:
-            break
-        if user.gain is not None:
-            return user.gain
-        # Normalisations, dropout, views, and biases that are added by themselves come before the nonlinearity.
-        if user.name not in NORMS | HOMOGENEOUS | ADDITIONS:
-            break
-        place = users[0]
-    return 1.0
+def _gain_before(record: RecordedPass, parts: Mapping[str, nn.Module], place: int) -> float:
+    step = record.steps[place]
+    for module, _ in record.modules_returning(place):  # which may be several calls to torch
+        if module and is_nonlinearity(parts[module]):
+            return gain_of(in_evaluation(parts[module]))
+    if step.gain is not None:
+        return step.gain
+    # Dropout, pooling and views come between; a normalisation or a sum starts anew.
+    passes = step.name in HOMOGENEOUS and len(step.parents) == 1
+    return _gain_before(record, parts, step.parents[0]) if passes else 1.0
 
 
 def _hardt_ma(model: nn.Module, batch: Batch, seed: int, where: Sequence[str] | None) -> Treated:

@@ -70,15 +70,15 @@ def normalise_at(
     changed = copied(model, REMEDY)
     part = changed.get_submodule(name)
     extend(part, WithNorm)
-    part.added_norm = norm.to(output).train(part.training)
+    part.added_norm = norm.train(part.training)
     return Treated(changed, f"{kind} normalisation behind {name}")
 
 
 def _middle(model: nn.Module, seen: dict[str, list[Seen]]) -> str:
     """The middle layer of those that are called once, or the last one before it whose signals have not vanished."""
-    once = [name for name, calls in seen.items() if len(calls) == 1]
-    middle = len(once[:-1]) // 2  # the last layer's output is the network's
-    for name in reversed(once[: middle + 1]):
+    hidden = list(seen)[:-1]  # the last layer's output is the network's
+    once = [name for name in hidden if len(seen[name]) == 1]
+    for name in reversed(once[: len(once) // 2 + 1]):
         output = seen[name][0].given
         assert output is not None
         if float(output.double().var(0).mean()) > LEAST_VARIANCE:
@@ -92,18 +92,19 @@ def _middle(model: nn.Module, seen: dict[str, list[Seen]]) -> str:
 def _norm(name: str, layer: WeightLayer, output: Tensor, kind: str) -> nn.Module:
     units, axis = units_of(layer), unit_axis(layer)
     if kind == "layer":
-        return nn.LayerNorm(units, eps=EPS) if axis == -1 else nn.GroupNorm(1, units, eps=EPS)
+        norm: nn.Module = nn.LayerNorm(units, eps=EPS) if axis == -1 else nn.GroupNorm(1, units, eps=EPS)
+        return norm.to(output)
     require(
         output.ndim == 1 - axis,
         f"{name!r} gives {tuple(output.shape)}, of which batch normalisation would take the second axis for units; "
         'use kind="layer".',
     )
     require(len(output) > 1, "a batch of one sample has no variance; pass at least 2 samples.")
-    norm = _BATCH_NORMS[axis](units, eps=EPS)
+    by_batch = _BATCH_NORMS[axis](units, eps=EPS).to(output)
     others = [each for each in range(output.ndim) if each != 1]
     values = output.double()
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    norm.running_mean.copy_(values.mean(others))
-    norm.running_var.copy_(values.var(others))
-    return norm
+    assert by_batch.running_mean is not None
+    assert by_batch.running_var is not None
+    by_batch.running_mean.copy_(values.mean(others))
+    by_batch.running_var.copy_(values.var(others))
+    return by_batch

@@ -25,7 +25,7 @@ class Step:
     """One call: the steps it reads, the parameters it is given, how many other tensors, and the module it is in.
 
     ``gain`` is that of a pointwise nonlinearity (``pointwise.gain_of``), else None; ``sizes`` are the root mean
-    squares of the two sides of an addition.
+    squares of the two sides of an addition and of the sum.
     """
 
     name: str
@@ -59,7 +59,7 @@ class RecordedPass:
         return next(place for place, step in enumerate(self.steps) if step.number == number)
 
     def modules_returning(self, place: int) -> list[tuple[str, int]]:
-        """The modules that return what a step made, inner ones first, and how many calls were made before they end."""
+        """The modules that return what a step made, inner ones first, and the calls made before they end."""
         return [(name, calls) for name, step, calls in self.returned if step == place]
 
     def times_called(self, module: str) -> int:
@@ -67,10 +67,10 @@ class RecordedPass:
         return sum(name == module for name, *_ in self.returned)
 
 
-def recorded(model: nn.Module, batch: Batch) -> RecordedPass:
-    """Run a network once on a batch, in evaluation mode, and record the pass."""
+def recorded(model: nn.Module, batch: Batch, *, gains: bool = False) -> RecordedPass:
+    """Run a network once on a batch, in evaluation mode, and record the pass; ``gains`` takes the most time."""
     subject = Subject.of(model)
-    recorder = _Recorder()
+    recorder = _Recorder(gains)
 
     def run(running: nn.Module) -> Tensor:
         for name, parameter in running.named_parameters(remove_duplicate=False):
@@ -89,8 +89,9 @@ def recorded(model: nn.Module, batch: Batch) -> RecordedPass:
 class _Recorder(Follower):
     """Notes are places of steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, gains: bool) -> None:
         super().__init__()
+        self.gains = gains
         self.record = RecordedPass([Step("", 0, "", (), (), 0, None, ())])
         self.names: dict[int, list[str]] = {}
 
@@ -106,7 +107,7 @@ class _Recorder(Follower):
         parents = tuple(each.note for each in call.followed)
         own = [self.names[id(each)][0] for each in call.given if id(each) in self.names]
         self.record.uses.update(own)
-        function = _function_of(call) if len(parents) == 1 and not own else None
+        function = _function_of(call) if self.gains and len(parents) == 1 and not own else None
         gain = gain_of(function) if function is not None and nonlinear(function) else None
         others = sum(each.is_floating_point() for each in call.given) - len(own)
         step = Step(call.name, call.number, call.scope, parents, tuple(own), others, gain, _sizes(call))
@@ -134,4 +135,4 @@ def _sizes(call: Call) -> tuple[float, ...]:
     if call.name not in ADDITIONS or len(call.followed) != 2:
         return ()
     sides = [each for each in call.values[0] if isinstance(each, Tensor)]
-    return tuple(float(each.double().square().mean().sqrt()) for each in sides)
+    return tuple(float(each.double().square().mean().sqrt()) for each in (*sides, call.outcome))

@@ -42,13 +42,18 @@ def finding(
     *,
     limits: Limits | None = None,
     reference: str = "",
+    quantity: str = "",
     remedy: Sequence[str] = (),
     low: float = math.nan,
     high: float = math.nan,
 ) -> Finding:
-    """A finding with what is known of its id; a statistic without an interval is exact on these samples."""
+    """A finding with what is known of its id; a statistic without an interval is exact on these samples.
+
+    ``quantity`` names what published runs have of the very same statistic.
+    """
     known = [limits.words] if limits is not None else [reference] if reference else []
-    known += [quantity.reference for quantity in references().of(id)[:1]]
+    if quantity:
+        known.append(f"of our published runs {references().quantities[quantity].reference}")
     exact = math.isnan(low) and math.isnan(high)
     return Finding(
         id,
@@ -64,5 +69,5 @@ def finding(
         statistic if exact else low,
         statistic if exact else high,
         grade.weight,
-        limits.usual if limits is not None else (math.nan, math.nan),
+        (math.nan, math.nan) if limits is None else limits.usual,
     )

@@ -39,6 +39,7 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
             fall,
             "powers of e",
             limits=limits.GRADIENT_FALL,
+            quantity="gradient-decay",
             remedy=("skips-identity", "gain", "orthogonal-weights", "looks-linear"),
             **span,
         )
@@ -59,6 +60,7 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
         low=-span["high"],
         high=-span["low"],
         limits=limits.GRADIENT_RISE,
+        quantity="gradient-growth",
         remedy=("rescale-branches", "gain", "orthogonal-weights", "normalise-one-layer"),
     )
 
