@@ -35,6 +35,7 @@ NAMES = {
     "is_instance_norm": "torch.nn.modules.instancenorm._InstanceNorm",
     "own_parameters": "torch.nn.Module()._parameters",
     "own_modules": "torch.nn.Module()._modules",
+    "uncompiled": "torch._dynamo.OptimizedModule",
     "has_hooks": "torch.nn.Module()._forward_hooks",
     "convolution": "torch.nn.Conv2d._conv_forward",
     "native": "torch._C",
@@ -184,6 +185,12 @@ def test_own_parameters() -> None:
     layer = nn.Linear(1, 1, bias=False)
     assert private.own_parameters(layer) == {"weight": layer.weight, "bias": None}
     assert "weight" not in private.own_parameters(weight_norm(nn.Linear(1, 1)))
+
+
+def test_uncompiled() -> None:
+    plain = torch.nn.Linear(2, 2)
+    assert private.uncompiled(torch.compile(plain, backend="eager")) is plain
+    assert private.uncompiled(plain) is plain
 
 
 def test_own_modules() -> None:

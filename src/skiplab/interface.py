@@ -14,6 +14,9 @@ from skiplab.curvature.spectrum_methods import Lanczos as Lanczos
 from skiplab.curvature.spectrum_methods import Moments as Moments
 from skiplab.diagnosis import comparison, remedy_trials
 from skiplab.diagnosis import diagnose as diagnosing
+from skiplab.diagnosis.callbacks import LightningCallback as LightningCallback
+from skiplab.diagnosis.callbacks import TrainerCallback as TrainerCallback
+from skiplab.diagnosis.recording import Recorder as Recorder
 from skiplab.ensembles import Ensemble as Ensemble
 from skiplab.measurements import activation_patterns as patterns
 from skiplab.measurements import branch_ratios as branches

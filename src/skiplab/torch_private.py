@@ -96,6 +96,12 @@ def has_hooks(part: nn.Module) -> bool:
     return any(kinds)
 
 
+def uncompiled(module: nn.Module) -> nn.Module:
+    """The module that ``torch.compile`` was given, where the module is what it returned."""
+    inner = getattr(module, "_orig_mod", None)
+    return inner if isinstance(inner, nn.Module) else module
+
+
 def convolution(layer: nn.Conv1d | nn.Conv2d | nn.Conv3d, x: Tensor, weight: Tensor) -> Tensor:
     """What a convolution makes of x with another kernel and without bias; padded, strided and grouped as it is."""
     return layer._conv_forward(x, weight, None)

@@ -28,7 +28,16 @@ def test_findings_go_come_and_stay() -> None:
         "dead-layer": "new",
         "vanishing-gradients": "the same",
         "dead-units": "gone",
-        "shallow-paths": "gone",
+        "shallow-paths": "a fact",
+    }
+
+
+def test_facts_are_neither_better_nor_worse_and_come_last() -> None:
+    moved = dataclasses.replace(SHALLOW, where=("c",), statistic=5.0, weight=4.0)
+    assert kinds(moved, before=(SHALLOW,)) == {"shallow-paths": "a fact"}  # one, though at another place
+    assert list(kinds(moved, DEAD, before=(DEAD,))) == ["dead-units", "shallow-paths"]
+    assert kinds(dataclasses.replace(SHALLOW, severity="warning"), before=(SHALLOW,)) == {
+        "shallow-paths": "worse"
     }
 
 
@@ -50,8 +59,8 @@ def test_severity_decides_what_is_better() -> None:
     )
     assert kinds(milder, harsher, SHALLOW) == {
         "dead-units": "worse",
-        "shallow-paths": "the same",
         "vanishing-gradients": "better",
+        "shallow-paths": "a fact",
     }
 
 
@@ -71,7 +80,7 @@ def test_what_was_not_examined_again_is_not_called_gone() -> None:
     assert found == {
         "dead-units": "not examined again",
         "vanishing-gradients": "gone",
-        "shallow-paths": "gone",  # nothing that was measured before tells it
+        "shallow-paths": "a fact",
     }
 
 
@@ -89,9 +98,9 @@ def test_the_middle_layer_stands_for_a_quantity() -> None:
 
 def test_a_report_compared_with_itself_has_nothing_apart() -> None:
     changes = BEFORE.compare(BEFORE)
-    assert {each.kind for each in changes.findings} == {"the same"}
+    assert [each.kind for each in changes.findings] == ["the same", "the same", "a fact"]
     assert not any(each.apart for each in changes.numbers)
-    assert changes.title == "Tower: 3 the same"
+    assert changes.title == "Tower: 2 the same"
 
 
 def test_the_text_is_short_and_says_what_changed() -> None:
@@ -99,18 +108,18 @@ def test_the_text_is_short_and_says_what_changed() -> None:
     text = repr(Changes(BEFORE, dataclasses.replace(BEFORE, findings=many, name="Tower, treated")))
     assert len(text.splitlines()) <= 25
     assert max(map(len, text.splitlines())) <= 110
-    assert text.startswith("Tower → Tower, treated: 30 new, 3 gone\n  ✗ new: dead-units [layer0")
+    assert text.startswith("Tower → Tower, treated: 30 new, 2 gone\n  ✗ new: dead-units [layer0")
     assert "and 21 more: to_frame() has all" in text
     assert "gradient_norms: norm: 0.00849 (" in text
     same = repr(BEFORE.compare(BEFORE))
     assert "= the same: vanishing-gradients [a]: ✗ severe, 8.00 × 10⁻⁴ (0.00050 to 0.00120) →" in same
     nothing = dataclasses.replace(BEFORE, findings=(), measured=())
-    assert repr(nothing.compare(nothing)) == "Tower: no findings in either"
+    assert repr(nothing.compare(nothing)) == "Tower: no troubles in either"
 
 
 def test_the_table_has_a_row_per_finding_of_either() -> None:
     table = BEFORE.compare(dataclasses.replace(BEFORE, findings=(VANISHING,))).to_frame()
-    assert list(table["change"]) == ["the same", "gone", "gone"]
+    assert list(table["change"]) == ["the same", "gone", "a fact"]
     assert list(table["severity, before"]) == ["severe", "warning", "info"]
     assert list(table["severity, after"]) == ["severe", "", ""]
     empty = dataclasses.replace(BEFORE, findings=())

@@ -60,6 +60,7 @@ def test_a_page_says_what_the_report_says(tmp_path: Path) -> None:
         "usual: 0.1 to 30, logarithmic scale",
         "Skip Connections Eliminate Singularities (orhan2018, arXiv:1701.09175v8)",
         "Our own runs: 17 of 20 claims of orhan2018 hold in our runs",
+        "skips-identity add identity skip connections",
         "model = REMEDIES['skips-identity'].apply(model, batch).model",
         "the whole network",
         "4 layers, since nothing repeats a, b, c, head (Linear)",

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from skiplab.diagnosis.report import Report
 
 GONE, BETTER, SAME, WORSE, NEW, UNKNOWN = "gone", "better", "the same", "worse", "new", "not examined again"
-ORDER = (NEW, WORSE, SAME, UNKNOWN, BETTER, GONE)  # what needs a look first
-SIGNS = {GONE: "✓", BETTER: "✓", SAME: "=", WORSE: "✗", NEW: "✗", UNKNOWN: "?"}
+FACT = "a fact"  # information on both sides, or on the one there is: neither better nor worse
+ORDER = (NEW, WORSE, SAME, UNKNOWN, BETTER, GONE, FACT)  # what needs a look first
+SIGNS = {GONE: "✓", BETTER: "✓", SAME: "=", WORSE: "✗", NEW: "✗", UNKNOWN: "?", FACT: "·"}
 # The examinations that can tell a finding: without all that told it before, its absence means nothing.
 TOLD_BY = {
     "dead-layer": ("layer_signals",),
@@ -85,7 +86,7 @@ class Changes:
         self.numbers = _moved(before, after)
 
     def of(self, kind: str) -> tuple[Change, ...]:
-        """The findings that are "gone", "better", "the same", "worse", "new" or "not examined again"."""
+        """The findings that are "gone", "better", "the same", "worse", "new", "not examined again" or "a fact"."""
         from skiplab.checks import one_of
 
         one_of("kind of change", kind, ORDER)
@@ -123,9 +124,9 @@ class Changes:
     @property
     def title(self) -> str:
         """The whole in a sentence."""
-        counts = {kind: len(self.of(kind)) for kind in ORDER}
+        counts = {kind: len(self.of(kind)) for kind in ORDER if kind != FACT}
         told = (
-            ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "no findings in either"
+            ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "no troubles in either"
         )
         names = (
             f"{self.before.name} → {self.after.name}"
@@ -162,14 +163,24 @@ class Changes:
 
 
 def _changed(before: Report, after: Report) -> tuple[Change, ...]:
-    """Pair findings by id and first place; what has no partner is new, gone, or was not examined again."""
-    key = lambda finding: (finding.id, finding.where[:1])  # noqa: E731
+    """Pair findings by id and first place; what has no partner is new, gone, or was not examined again.
+
+    Facts are paired by id alone: the layer that they name is the most telling one, not one in trouble.
+    """
+    only_facts = {each.id for each in (*before.findings, *after.findings)}
+    only_facts -= {each.id for each in (*before.findings, *after.findings) if each.severity != SEVERITIES[-1]}
+
+    def key(finding: Finding) -> tuple[str, tuple[str, ...]]:
+        return finding.id, () if finding.id in only_facts else finding.where[:1]
+
     old, new = ({key(each): each for each in report.findings} for report in (before, after))
     old_names, new_names = ({each.name for each in report.measured} for report in (before, after))
     found = []
     for place in dict.fromkeys((*new, *old)):
         was, now = old.get(place), new.get(place)
-        if was is None:
+        if all(each is None or each.severity == SEVERITIES[-1] for each in (was, now)):
+            kind = FACT
+        elif was is None:
             kind = NEW
         elif now is None:
             told_by = old_names & set(TOLD_BY.get(was.id, ()))

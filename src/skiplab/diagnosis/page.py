@@ -15,6 +15,7 @@ from skiplab.diagnosis.papers import sources_in
 from skiplab.diagnosis.scan import Scan
 from skiplab.diagnosis.single_page import picture, write_single_page
 from skiplab.measurements.result import Result
+from skiplab.remedies import REMEDIES
 from skiplab.reporting import words
 from skiplab.reporting.forest import interval_drawing
 from skiplab.reproduction import numerals
@@ -54,7 +55,10 @@ def card(finding: Finding) -> dict[str, Any]:
         "drawing": drawing,
         "drawn": caption,
         "sources": sources_in(finding.paper),
-        "remedies": [{"id": each, "title": "", "line": line_for(each)} for each in finding.remedy],
+        "remedies": [
+            {"id": each, "title": REMEDIES[each].title if each in REMEDIES else "", "line": line_for(each)}
+            for each in finding.remedy
+        ],
     }
 
 
@@ -69,7 +73,7 @@ def strip(finding: Finding) -> tuple[Markup, str]:
     if any(map(math.isnan, usual)) or not math.isfinite(finding.statistic):
         return Markup(""), ""
     ends = (finding.low, finding.high)
-    has_interval = all(map(math.isfinite, ends))
+    has_interval = all(map(math.isfinite, ends)) and ends[0] < ends[1]
     points = [each for each in (finding.statistic, *ends, *usual) if math.isfinite(each)]
     by_decades = min(points) > 0 and math.log10(max(points) / min(points)) > DECADES
 

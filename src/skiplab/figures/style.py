@@ -151,10 +151,7 @@ def panel_letter(ax: Axes, letter: str) -> None:
 
 def svg_text(figure: Figure) -> str:
     """The figure as the text of one SVG element, for a page that holds it; the same text each time."""
-    written = io.StringIO()
-    with mpl.rc_context(STYLE):
-        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    text = written.getvalue()
+    text = svg(figure).decode()
     return text[text.index("<svg") :]
 
 
