@@ -43,7 +43,8 @@ RESULTS: dict[str, Measure] = {
     "weight_noise": lambda net, batch: sl.weight_noise(net, batch),
 }
 NO_RESULT = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject"}
-NO_RESULT |= {"compare", "hessian_product", "looks_linear", "results", "run", "try_remedies"}
+NO_RESULT |= {"compare", "hessian_product", "looks_linear", "results", "run", "try_remedies", "diagnose", "remedies"}
+NO_RESULT |= {"Recorder", "LightningCallback", "TrainerCallback"}
 
 
 class Skip(nn.Linear):

@@ -60,6 +60,12 @@ def remedy(id: str) -> Instrument:
     return lambda net, batch, layers=None: sl.remedies.REMEDIES[id].apply(net, batch, where=layers)
 
 
+def diagnosis(net: nn.Module, batch: Any, layers: Any = None) -> Any:
+    """A diagnosis by a few examinations, of every room that looks into networks."""
+    some = layers or ["layer_signals", "saturation", "gradient_norms", "singularities", "gradient_shattering"]
+    return sl.diagnose(net, batch, criterion=nn.CrossEntropyLoss(), budget=20, examinations=some)
+
+
 # By name: how it is called, and an argument that it must refuse.
 NO_LAYER = {"layers": ["no such layer"]}
 INSTRUMENTS: dict[str, tuple[Instrument, dict[str, Any]]] = {
@@ -84,6 +90,7 @@ INSTRUMENTS: dict[str, tuple[Instrument, dict[str, Any]]] = {
     "saturation": (without_loss("saturation"), NO_LAYER),
     "singularities": (with_loss("singularities"), NO_LAYER),
     "weight_noise": (with_loss("weight_noise", draws=1), NO_LAYER),
+    "diagnose": (diagnosis, {"layers": ["no such examination"]}),
     "looks_linear": (looking_linear, {"layers": ["no such kind"]}),
     **{f"remedies {id}": (remedy(id), NO_LAYER) for id in sl.remedies.REMEDIES},
 }
@@ -288,6 +295,7 @@ def test_the_snapshot_notices_what_a_forward_pass_changes(kind: str) -> None:
 
 def test_the_table_covers_every_public_instrument() -> None:
     others = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject", "run", "results"}
-    others |= {"compare", "try_remedies"}  # tests/diagnosis has theirs
+    # tests/diagnosis has theirs
+    others |= {"compare", "try_remedies", "Recorder", "LightningCallback", "TrainerCallback"}
     assert {name.split()[0] for name in INSTRUMENTS} == set(skiplab.__all__) - others - {"autocorrelation"}
     assert len(KINDS) >= 47

@@ -36,6 +36,7 @@ from skiplab.measurements import hessian_extremes as extremes
 from skiplab.measurements import hessian_spectrum as spectrum
 from skiplab.measurements import hessian_trace as trace
 from skiplab.measurements.result import Result
+from skiplab.subjects import Subject
 
 FEWEST_STEPS, MOST_STEPS = 8, 60  # of Lanczos for the extremes
 FEWEST_PRODUCTS, MOST_PRODUCTS = 6, 40  # for the trace
@@ -74,8 +75,10 @@ def _gradient_norms(patient: Patient, scan: Scan, seconds: float) -> Result:
     """In training mode where statistics are the batch's: there the gradient has their part too."""
     if not patient.fresh_statistics:
         return gradient_norms.gradient_norms(patient.subject, patient.batch)
-    loss = {"criterion": patient.loss.criterion, "loss_fn": patient.loss.loss_fn}
-    return gradient_norms.gradient_norms(patient.module, patient.batch, mode="train", **loss)
+    subject = Subject.of(
+        patient.module, criterion=patient.loss.criterion, loss_fn=patient.loss.loss_fn, train_mode=True
+    )
+    return gradient_norms.gradient_norms(subject, patient.batch)
 
 
 def _steps(patient: Patient, seconds: float, fewest: int, most: int) -> int:

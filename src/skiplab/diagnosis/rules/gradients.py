@@ -26,7 +26,7 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
     first, last = norms.layers[0], norms.layers[-1]
     if math.isnan(fall):
         return
-    span = {"low": fall - 2 * error, "high": fall + 2 * error}
+    low, high = fall - 2 * error, fall + 2 * error
     if fall > 0:
         grade = CERTAIN if math.isinf(fall) else limits.GRADIENT_FALL.grade(fall)
         stopped = "no gradient reaches the first layers"
@@ -41,7 +41,8 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
             limits=limits.GRADIENT_FALL,
             quantity="gradient-decay",
             remedy=("skips-identity", "gain", "orthogonal-weights", "looks-linear"),
-            **span,
+            low=low,
+            high=high,
         )
         return
     grade = limits.GRADIENT_RISE.grade(-fall)
@@ -57,8 +58,8 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
         words,
         -fall,
         "powers of e",
-        low=-span["high"],
-        high=-span["low"],
+        low=-high,
+        high=-low,
         limits=limits.GRADIENT_RISE,
         quantity="gradient-growth",
         remedy=("rescale-branches", "gain", "orthogonal-weights", "normalise-one-layer"),

@@ -18,14 +18,12 @@ REDRAW = ("gain", "orthogonal-weights")
 
 def not_finite(chart: Chart) -> Iterator[Finding]:
     """The module that made the first number that is not finite."""
-    for kind in (LayerSignals, Saturation, BranchRatios):
-        found = chart.get(kind)
+    for found in (chart.get(LayerSignals), chart.get(Saturation), chart.get(BranchRatios)):
         if found is not None and found.first_not_finite[0]:
             place = found.first_not_finite[0]
             words = f"the first number that is not finite is made in {place}"
-            yield finding(
-                "not-finite", CERTAIN, (place,), words, float("inf"), "", remedy=("rescale-branches", *REDRAW)
-            )
+            remedy = ("rescale-branches", *REDRAW)
+            yield finding("not-finite", CERTAIN, (place,), words, float("inf"), "", remedy=remedy)
             return
 
 
