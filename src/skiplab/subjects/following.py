@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,7 +159,11 @@ class Follower(ABC):
                 self.leave(names[part], first)
             return None
 
-        with visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names]):
+        # What torch.compile made would be compiled anew for followed tensors, which it cannot look into.
+        compiled = any("_orig_mod" in name.split(".") for name in names.values())
+        stance = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+        hooks = visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names])
+        with stance, hooks:
             yield
 
 
