@@ -35,6 +35,7 @@ NAMES = {
     "is_instance_norm": "torch.nn.modules.instancenorm._InstanceNorm",
     "own_parameters": "torch.nn.Module()._parameters",
     "own_modules": "torch.nn.Module()._modules",
+    "is_compiled": "torch.nn.Module._call_impl",
     "uncompiled": "torch._dynamo.OptimizedModule",
     "has_hooks": "torch.nn.Module()._forward_hooks",
     "convolution": "torch.nn.Conv2d._conv_forward",
@@ -185,6 +186,13 @@ def test_own_parameters() -> None:
     layer = nn.Linear(1, 1, bias=False)
     assert private.own_parameters(layer) == {"weight": layer.weight, "bias": None}
     assert "weight" not in private.own_parameters(weight_norm(nn.Linear(1, 1)))
+
+
+def test_is_compiled() -> None:
+    plain, in_place = nn.Linear(2, 2), nn.Linear(2, 2)
+    in_place.compile(backend="eager")
+    found = [private.is_compiled(part) for part in (plain, in_place, torch.compile(plain, backend="eager"))]
+    assert found == [False, True, True]
 
 
 def test_uncompiled() -> None:

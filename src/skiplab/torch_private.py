@@ -80,6 +80,11 @@ def is_instance_norm(part: nn.Module) -> bool:
     return isinstance(part, nn.modules.instancenorm._InstanceNorm)
 
 
+def is_compiled(part: nn.Module) -> bool:
+    """Whether a module is what torch.compile returns, or was compiled in place by ``module.compile()``."""
+    return getattr(part, "_orig_mod", None) is not None or getattr(part, "_compiled_call_impl", None) is not None
+
+
 def own_parameters(part: nn.Module) -> dict[str, nn.Parameter | None]:
     """A module's own parameters as it keeps them: a tied one under each of its names, None where there is none."""
     return part._parameters

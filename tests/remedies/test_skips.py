@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from torch.nn import functional as F
 
 from skiplab.checks import Refused
 from skiplab.randomness import torch_generator
-from skiplab.remedies import add_skips
+from skiplab.remedies import Treated, add_skips, initialise
 from skiplab.subjects.residual_blocks import residual_blocks
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
@@ -205,3 +206,11 @@ def test_a_block_that_writes_over_its_input_is_left_out() -> None:
     net = drawn(nn.Sequential(nn.Linear(5, 6), block(), block(), nn.Linear(6, 3)))
     treated = add_skips(net, normal(7, 5))
     assert "over all 2 layers (1.1, 2.1)" in treated.changed
+
+
+@pytest.mark.parametrize("remedy", [add_skips, initialise])
+def test_what_torch_compile_made_is_refused(remedy: Callable[..., Treated]) -> None:
+    with pytest.raises(
+        Refused, match=r"the network was made by torch\.compile; treat the module it was made of"
+    ):
+        remedy(torch.compile(mlp(), backend="eager"), normal(7, 5))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused
+from skiplab.checks import Refused, require
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.hooks import visited
 from skiplab.subjects.subject import Subject, call_on_input
@@ -37,6 +37,7 @@ class Seen:
 
 def observed(model: nn.Module, batch: Batch, names: Iterable[str]) -> dict[str, list[Seen]]:
     """The calls of the named parts in one pass in evaluation mode, parts in the order of their first call's end."""
+    refuse_compiled(model)
     subject = Subject.of(model)
     parts = dict(model.named_modules())
     wanted = {parts[name]: name for name in names}
@@ -61,6 +62,16 @@ def observed(model: nn.Module, batch: Batch, names: Iterable[str]) -> dict[str, 
     with subject.borrowed(), seeing, torch.no_grad():
         subject.map_models(run)
     return found
+
+
+def refuse_compiled(model: nn.Module) -> None:
+    """Refuse what torch.compile made: its code is that of the parts as they were."""
+    for name, _ in model.named_modules():
+        require(
+            "_orig_mod" not in name.split("."),
+            f"{name.removesuffix('_orig_mod').rstrip('.') or 'the network'} was made by torch.compile; treat the "
+            "module it was made of, and compile the copy.",
+        )
 
 
 def require_called(seen: dict[str, list[Seen]], name: str) -> list[Seen]:

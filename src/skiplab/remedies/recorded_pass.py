@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from skiplab.remedies.observing import refuse_compiled
 from skiplab.remedies.pointwise import gain_of, nonlinear
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.following import FRESH, Call, Followed, Follower
@@ -69,6 +70,7 @@ class RecordedPass:
 
 def recorded(model: nn.Module, batch: Batch, *, gains: bool = False) -> RecordedPass:
     """Run a network once on a batch, in evaluation mode, and record the pass; ``gains`` takes the most time."""
+    refuse_compiled(model)
     subject = Subject.of(model)
     recorder = _Recorder(gains)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from skiplab.subjects.hooks import visited, with_first_tensor
 from skiplab.subjects.subject import first_tensor
-from skiplab.torch_private import tree_leaves, tree_map, tree_map_only, without_subclasses
+from skiplab.torch_private import is_compiled, tree_leaves, tree_map, tree_map_only, without_subclasses
 
 # Functions that take only the shape and the type of what they are given.
 FRESH = frozenset(
@@ -165,11 +165,12 @@ class Follower(ABC):
                 self.leave(names[part], first)
             return None
 
-        # What torch.compile made runs as it was written: a compiled pass makes no calls that could be followed.
-        with (
-            torch.compiler.set_stance("force_eager"),
-            visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names]),
-        ):
+        # What torch.compile made runs as it was written: a compiled pass makes no calls that could be followed. Asked
+        # for only where needed, since it loads the compiler.
+        compiled = any(is_compiled(part) for part in names)
+        stance = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+        hooks = visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names])
+        with stance, hooks:
             yield
 
 
