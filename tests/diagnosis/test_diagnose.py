@@ -1,0 +1,148 @@
+"""A diagnosis keeps to its budget, says what it left out, and leaves the network as it was."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from skiplab.checks import Refused
+from skiplab.diagnosis import diagnose as diagnosing
+from skiplab.diagnosis.chart import Chart
+from skiplab.diagnosis.diagnose import diagnose
+from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
+from skiplab.measurements.result import Result
+from skiplab.randomness import torch_generator
+
+STREAM = torch_generator(5, "test diagnose")
+X = torch.randn(16, 8, generator=STREAM)
+Y = torch.randint(3, (16,), generator=STREAM)
+NAMES = [each.name for each in EXAMINATIONS]
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(8, 8),
+        nn.BatchNorm1d(8),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(8, 8),
+        nn.ReLU(),
+        nn.Linear(8, 3),
+    )
+
+
+def test_everything_is_measured_or_told_why_not() -> None:
+    report = diagnose(network(), (X, Y), budget=30)
+    measured, left = [each.name for each in report.measured], [each.name for each in report.unmeasured]
+    assert sorted(measured + left) == sorted(NAMES)
+    assert left == ["branch_ratios", "path_depth"]
+    assert all("no residual branch" in each.why for each in report.unmeasured)
+    json.dumps(report.to_dict(), allow_nan=False)
+    assert len(repr(report).splitlines()) <= 25
+
+
+def test_without_a_loss_what_needs_one_is_left_out_with_the_reason() -> None:
+    report = diagnose(network(), X, budget=20, examinations=["layer_signals", "gradient_norms"])
+    assert [each.name for each in report.measured] == ["layer_signals"]
+    assert "needs a loss (no loss: the batch holds no target" in report.unmeasured[0].why
+
+
+def test_the_network_is_left_as_it_was() -> None:
+    subject = network().train()
+    subject[0].weight.grad = torch.ones_like(subject[0].weight)
+    before, state = copy.deepcopy(subject.state_dict()), torch.get_rng_state()
+    diagnose(subject, (X, Y), budget=20)
+    assert all(torch.equal(before[name], tensor) for name, tensor in subject.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert subject.training
+    assert bool((subject[0].weight.grad == 1).all())
+    assert all(parameter.grad is None for name, parameter in subject.named_parameters() if name != "0.weight")
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in subject.modules())
+
+
+def test_what_does_not_fit_into_the_budget_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> Result:
+        raise AssertionError("begun")
+
+    dear = Examination("dear", "what it costs", lambda scan: 1e12, never)
+    monkeypatch.setattr(diagnosing, "EXAMINATIONS", (dear,))
+    report = diagnose(network(), (X, Y), budget=5)
+    assert "it would take about" in report.unmeasured[0].why
+
+
+def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(patient: object, scan: object, seconds: float) -> Result:
+        while True:
+            subject(X)
+
+    subject = network().eval()
+    monkeypatch.setattr(
+        diagnosing, "EXAMINATIONS", (Examination("endless", "nothing", lambda scan: 0, endless),)
+    )
+    report = diagnose(subject, (X, Y), budget=0.5)
+    assert "it was ended after" in report.unmeasured[0].why
+
+
+def test_a_failing_examination_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> Result:
+        raise RuntimeError("no kernel for this\nand more")
+
+    own = (Examination("fails", "nothing", lambda scan: 0, fails), EXAMINATIONS[0])
+    monkeypatch.setattr(diagnosing, "EXAMINATIONS", own)
+    report = diagnose(network(), (X, Y), budget=10)
+    assert [each.why for each in report.unmeasured] == ["RuntimeError: no kernel for this"]
+    assert [each.name for each in report.measured] == ["layer_signals"]
+
+
+def test_wrong_calls_are_refused() -> None:
+    with pytest.raises(Refused, match=r"examination 'gradient_norm' is unknown.*Did you mean gradient_norms"):
+        diagnose(network(), (X, Y), examinations=["gradient_norm"])
+    with pytest.raises(Refused, match="budget is -1, but must be a positive number"):
+        diagnose(network(), (X, Y), budget=-1)
+    with pytest.raises(Refused, match="samples is 0, but must be a whole number"):
+        diagnose(network(), (X, Y), samples=0)
+    with pytest.raises(Refused, match=r"the network fails on"):
+        diagnose(network(), (X[:, :3], Y))
+
+
+class Tagger(nn.Module):
+    """A recurrent network over tokens, with a score per class and token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.cells, self.head = (
+            nn.Embedding(20, 8),
+            nn.LSTM(8, 8, batch_first=True),
+            nn.Linear(8, 5),
+        )
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.cells(self.embedding(tokens))[0])
+
+
+def test_recurrent_networks_over_tokens_are_diagnosed() -> None:
+    tokens, tags = torch.randint(20, (8, 6), generator=STREAM), torch.randint(5, (8, 6), generator=STREAM)
+    report = diagnose(Tagger(), {"tokens": tokens, "labels": tags}, budget=20)
+    assert any("inferred" in note for note in report.notes)
+    names = [each.name for each in report.measured]
+    assert {"layer_signals", "gradient_norms", "hessian_extremes", "weight_noise"} <= set(names)
+
+
+def test_remedies_are_proposed_worst_finding_first() -> None:
+    deep = nn.Sequential(*(part for _ in range(24) for part in (nn.Linear(8, 8), nn.Tanh())), nn.Linear(8, 3))
+    report = diagnose(deep, (X, Y), budget=20, examinations=["layer_signals", "gradient_norms"])
+    assert not report.is_healthy
+    assert report.proposed[0] == "skips-identity"
+    assert report.result("gradient_norms").slope.shape == (1,)
+    with pytest.raises(Refused, match="examination 'norms' is unknown"):
+        report.result("norms")
+
+
+def test_a_chart_gives_results_by_kind() -> None:
+    from skiplab.measurements.gradient_norms import GradientNorms
+
+    assert Chart(None, None).get(GradientNorms) is None  # type: ignore[arg-type]

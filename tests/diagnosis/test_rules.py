@@ -1,0 +1,208 @@
+"""Each rule finds its trouble in a small network that has it, names the place, and is silent where there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from skiplab.diagnosis.diagnose import diagnose
+from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.references import references
+from skiplab.diagnosis.report import Report
+from skiplab.diagnosis.rules.gradients import _correlation
+from skiplab.diagnosis.rules.units import expected_pairs
+from skiplab.diagnosis.thresholds import Limits
+from skiplab.randomness import torch_generator
+from skiplab.remedies.catalogue import REMEDIES
+
+STREAM = torch_generator(3, "test rules")
+X = torch.randn(24, 12, generator=STREAM)
+Y = torch.randint(4, (24,), generator=STREAM)
+CHEAP = [
+    "layer_signals",
+    "saturation",
+    "branch_ratios",
+    "gradient_norms",
+    "singularities",
+    "gradient_shattering",
+]
+
+
+class Skip(nn.Module):
+    """x + β·W₂ ρ(W₁ x)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.act, self.last = nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.last(self.act(self.first(x)))
+
+
+def drawn(network: nn.Module, gain: float = 1.0, seed: int = 0) -> nn.Module:
+    """The network with Gaussian weights of one gain and no biases."""
+    stream = torch_generator(seed, "test rules", "weights")
+    for layer in network.modules():
+        if isinstance(layer, nn.Linear):
+            layer.weight.data.normal_(0, gain / math.sqrt(layer.in_features), generator=stream)
+            layer.bias.data.zero_()
+    return network
+
+
+def chain(depth: int = 5, width: int = 12, activation: Callable[[], nn.Module] = nn.ReLU) -> nn.Sequential:
+    layers = [part for _ in range(depth) for part in (nn.Linear(width, width), activation())]
+    return nn.Sequential(*layers, nn.Linear(width, 4))
+
+
+def residual(depth: int = 6) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(12, 12), *(Skip(12) for _ in range(depth)), nn.Linear(12, 4))
+
+
+def examined(network: nn.Module) -> Report:
+    return diagnose(network, (X, Y), examinations=CHEAP, budget=30)
+
+
+def found(network: nn.Module, id: str) -> Finding:
+    """The finding of an id, which there must be."""
+    return next(each for each in examined(network).findings if each.id == id)
+
+
+def test_healthy_networks_have_no_trouble() -> None:
+    for network in (drawn(chain(), math.sqrt(2)), drawn(residual(), 0.5)):
+        report = examined(network)
+        assert report.is_healthy, report
+        assert report.verdict.startswith("nothing wrong found")
+
+
+def test_a_dead_layer_is_named_with_its_activation() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[4].bias.data.fill_(-50.0)
+    finding = found(network, "dead-layer")
+    assert (finding.severity, finding.where) == ("severe", ("4", "5"))
+
+
+def test_units_that_are_mostly_silent_are_a_warning() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[4].bias.data[:11], network[4].bias.data[11] = -50.0, 5.0
+    finding = found(network, "dead-units")
+    assert finding.severity == "warning"
+    assert finding.statistic == pytest.approx(11 / 12, abs=1e-6)
+
+
+def test_zero_weights_warn_in_a_head_and_inform_in_a_branch() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[-1].weight.data.zero_()
+    assert found(network, "zero-weights").severity == "warning"
+    skips = drawn(residual(), 0.5)
+    skips[3].last.weight.data.zero_()
+    finding = found(skips, "zero-weights")
+    assert (finding.severity, finding.where) == ("info", ("3.last",))
+
+
+def test_a_layer_of_a_hundred_times_the_gain() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[6].weight.data.mul_(100)
+    finding = found(network, "outlying-gain")
+    assert (finding.severity, finding.where) == ("severe", ("6",))
+    assert finding.statistic > 49
+
+
+def test_saturated_activations_are_named() -> None:
+    network = drawn(chain(activation=nn.Tanh), 1.0)
+    network[2].weight.data.mul_(1000)
+    finding = found(network, "saturated-activations")
+    assert finding.where == ("2", "3")
+    assert finding.statistic > 0.9
+
+
+def test_an_exploding_branch_is_named_with_its_last_layer() -> None:
+    network = drawn(residual(), 0.5)
+    for tensor in (network[2].last.weight, network[2].last.bias):
+        tensor.data.mul_(100)
+    finding = found(network, "exploding-branch")
+    assert (finding.severity, finding.where) == ("severe", ("2", "2.last"))
+
+
+def test_a_copied_unit_is_found_also_with_another_norm() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[2].weight.data[7] = 3 * network[2].weight.data[1]
+    finding = found(network, "duplicated-units")
+    assert finding.where == ("2",)
+    assert "1, 7" in finding.words
+
+
+@pytest.mark.parametrize(("gain", "id"), [(0.3, "vanishing-gradients"), (5.0, "exploding-gradients")])
+def test_gradients_with_depth(gain: float, id: str) -> None:
+    finding = found(drawn(chain(12), gain), id)
+    assert finding.severity == "severe"
+    assert finding.low <= finding.statistic <= finding.high
+
+
+def test_signals_that_shrink_and_grow() -> None:
+    assert found(drawn(chain(12), 0.3), "vanishing-signals").severity != "info"
+    assert found(drawn(chain(12), 5.0), "exploding-signals").severity == "severe"
+
+
+def test_white_gradients_are_a_warning_only_in_deep_plain_networks() -> None:
+    deep = found(drawn(chain(40, activation=nn.Tanh), 3.0), "shattered-gradients")
+    shallow = found(drawn(chain(6, activation=nn.Tanh), 3.0), "shattered-gradients")
+    assert (deep.severity, shallow.severity) == ("warning", "info")
+
+
+def test_the_first_number_that_is_not_finite_is_named() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[4].weight.data[0, 0] = math.inf
+    finding = examined(network).findings[0]
+    assert (finding.id, finding.where) == ("not-finite", ("4",))
+
+
+def test_chance_copies_are_counted_by_the_angle_of_random_directions() -> None:
+    stream = torch_generator(0, "test rules", "angles")
+    units, inputs, distance, draws = 60, 4, 1e-3, 200
+    pairs = 0
+    for _ in range(draws):
+        rows = torch.randn(units, inputs, generator=stream, dtype=torch.float64)
+        correlations = torch.corrcoef(rows)
+        pairs += int((torch.triu(correlations, 1) > 1 - distance).sum())
+    expected = expected_pairs(units, inputs, distance) * draws
+    assert expected == pytest.approx(pairs, abs=4 * math.sqrt(expected))
+    assert expected_pairs(10, 2, 1e-6) == 45  # of two numbers all are alike or opposite
+
+
+def test_the_correlation_of_gradients_against_pairs_and_left_out_samples() -> None:
+    rows = torch.randn(9, 5, generator=STREAM, dtype=torch.float64) + 1
+
+    def plain(rows: Tensor) -> float:
+        pairs = [float(rows[i] @ rows[j]) for i in range(len(rows)) for j in range(len(rows)) if i != j]
+        return sum(pairs) / len(pairs) / float(rows.square().sum(1).mean())
+
+    left = torch.tensor([plain(torch.cat([rows[:i], rows[i + 1 :]])) for i in range(9)], dtype=torch.float64)
+    value, error = _correlation(rows)
+    assert value == pytest.approx(plain(rows))
+    assert error == pytest.approx(math.sqrt(8 / 9 * float((left - left.mean()).square().sum())))
+
+
+def test_limits_grade_both_ways() -> None:
+    up, down = Limits(2.0, 4.0, "…"), Limits(0.1, 0.01, "…", falls=True)
+    assert [up.grade(each).severity for each in (1.0, 3.0, 5.0, math.nan)] == [
+        "info",
+        "warning",
+        "severe",
+        "info",
+    ]
+    assert [down.grade(each).severity for each in (1.0, 0.05, 0.001)] == ["info", "warning", "severe"]
+    assert up.grade(4.0).weight == pytest.approx(math.log(2))
+    assert down.grade(0.05).weight == pytest.approx(math.log(2))
+    assert (up.usual, down.usual) == ((-math.inf, 2.0), (0.1, math.inf))
+
+
+def test_every_finding_says_what_it_rests_on_and_proposes_what_there_is() -> None:
+    networks = [drawn(chain(12), gain) for gain in (0.3, 5.0)]
+    for finding in (each for network in networks for each in examined(network).findings):
+        assert finding.reference or finding.id == "not-finite", finding
+        assert finding.support == references().support[finding.id].words
+        assert set(finding.remedy) <= set(REMEDIES)
