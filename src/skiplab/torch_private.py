@@ -82,7 +82,9 @@ def is_instance_norm(part: nn.Module) -> bool:
 
 def is_compiled(part: nn.Module) -> bool:
     """Whether a module is what torch.compile returns, or was compiled in place by ``module.compile()``."""
-    return getattr(part, "_orig_mod", None) is not None or getattr(part, "_compiled_call_impl", None) is not None
+    return (
+        getattr(part, "_orig_mod", None) is not None or getattr(part, "_compiled_call_impl", None) is not None
+    )
 
 
 def own_parameters(part: nn.Module) -> dict[str, nn.Parameter | None]:

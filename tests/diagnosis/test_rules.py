@@ -206,3 +206,14 @@ def test_every_finding_says_what_it_rests_on_and_proposes_what_there_is() -> Non
         assert finding.reference or finding.id == "not-finite", finding
         assert finding.support == references().support[finding.id].words
         assert set(finding.remedy) <= set(REMEDIES)
+
+
+def test_sharp_curvature_is_a_warning_only_where_published_networks_are_comparable() -> None:
+    def sharpness(network: nn.Module) -> Finding:
+        report = diagnose(network, (X, Y), examinations=["hessian_extremes"], budget=20)
+        return next(each for each in report.findings if each.id == "sharp-curvature")
+
+    steep = drawn(chain(6), 6.0)
+    assert sharpness(steep).statistic > 7e4
+    assert sharpness(steep).severity == "warning"
+    assert sharpness(nn.Sequential(nn.LayerNorm(12), *steep)).severity == "info"
