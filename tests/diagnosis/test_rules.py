@@ -213,7 +213,7 @@ def test_sharp_curvature_is_a_warning_only_where_published_networks_are_comparab
         report = diagnose(network, (X, Y), examinations=["hessian_extremes"], budget=20)
         return next(each for each in report.findings if each.id == "sharp-curvature")
 
-    steep = drawn(chain(6), 6.0)
+    steep = drawn(chain(6), 20.0)
     assert sharpness(steep).statistic > 7e4
     assert sharpness(steep).severity == "warning"
     assert sharpness(nn.Sequential(nn.LayerNorm(12), *steep)).severity == "info"
