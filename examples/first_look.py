@@ -1,16 +1,21 @@
-"""Do gradients keep their size on their way through a network? 32 layers with and without skip connections."""
+"""What ails a network that does not train, and what would help? Thirty layers of tanh on scikit-learn's digits."""
 
 import torch
+from sklearn.datasets import load_digits
 from torch import nn
 
 import skiplab as sl
-from skiplab.architectures.resnet import ResNet
 
-stream = torch.Generator().manual_seed(0)
-images, labels = torch.randn(32, 3, 16, 16, generator=stream), torch.randint(10, (32,), generator=stream)
+images, labels = (torch.tensor(part) for part in load_digits(return_X_y=True))
+batch = (images.float() / 16, labels)
+torch.manual_seed(0)
+layers = [part for _ in range(29) for part in (nn.Linear(64, 64), nn.Tanh())]
+network = nn.Sequential(*layers, nn.Linear(64, 10))  # or any nn.Module of yours
 
-for name, skips in (("with skips", True), ("without", False)):
-    network = ResNet(5, skips=skips, generator=torch.Generator().manual_seed(0))  # or any nn.Module of yours
-    norms = sl.gradient_norms(network, (images, labels), criterion=nn.CrossEntropyLoss(), mode="train")
-    print(f"ResNet-32 {name}:", norms, "", sep="\n")
-figure = norms.plot()  # of the last; norms.frame() is its table
+questions = ["layer_signals", "gradient_norms"]  # leave them out to ask all that a minute allows
+report = sl.diagnose(network, batch, examinations=questions)
+print(report)
+
+trials = sl.try_remedies(network, batch, remedies=report.proposed[:2], steps=60, seeds=3, rate=0.001)
+print(trials)
+figure = trials.plot()  # trials.treated("skips-identity").model is the changed copy

@@ -43,7 +43,16 @@ RESULTS: dict[str, Measure] = {
     "weight_noise": lambda net, batch: sl.weight_noise(net, batch),
 }
 NO_RESULT = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject"}
-NO_RESULT |= {"compare", "hessian_product", "looks_linear", "results", "run", "try_remedies", "diagnose", "remedies"}
+NO_RESULT |= {
+    "compare",
+    "hessian_product",
+    "looks_linear",
+    "results",
+    "run",
+    "try_remedies",
+    "diagnose",
+    "remedies",
+}
 NO_RESULT |= {"Recorder", "LightningCallback", "TrainerCallback"}
 
 

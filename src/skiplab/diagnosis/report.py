@@ -116,7 +116,7 @@ class Report:
     @property
     def _based_on(self) -> str:
         scan, count = self.scan, len(self.measured)
-        how = f"{count} examination{'s' * (count != 1)} in {self.seconds:.0f} s"
+        how = f"{count} examination{'s' * (count != 1)}"
         return f"{scan.parameters:,} parameters, {scan.samples} samples, {how}; {scan.blocks}"
 
     def _repr_html_(self) -> str:
