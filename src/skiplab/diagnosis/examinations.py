@@ -113,10 +113,16 @@ def _spectrum(patient: Patient, scan: Scan, seconds: float) -> Result:
         raise Refused(
             f"{scan.parameters:,} parameters need more Lanczos steps than minutes allow; call sl.hessian_spectrum."
         )
-    steps = _steps(patient, seconds, FEWEST_STEPS, 4 * MOST_STEPS)
+    blocks = scan.weight_layers + 1
+    products = _steps(patient, seconds, FEWEST_STEPS, 4 * MOST_STEPS * blocks)
+    # The layers' own blocks too, where there is time for all of them; else the whole alone, more precisely.
+    by_layer = products >= 2 * FEWEST_STEPS * blocks
+    steps = min(products // blocks, MOST_STEPS) if by_layer else min(products, 4 * MOST_STEPS)
     probes = max(1, min(4, steps // MOST_STEPS))
     method = Lanczos(probes=probes, max_steps=min(steps // probes, scan.parameters))
-    return spectrum.hessian_spectrum(patient.subject, patient.batch, method=method, relative=True)
+    return spectrum.hessian_spectrum(
+        patient.subject, patient.batch, method=method, relative=True, blocks=by_layer
+    )
 
 
 def _shattering(patient: Patient, scan: Scan, seconds: float) -> Result:
