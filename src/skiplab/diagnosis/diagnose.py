@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from torch import nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import Refused, listed, one_of, positive
+from skiplab.checks import Refused, listed, one_of, positive, require, whole_numbers
 from skiplab.diagnosis.chart import Chart, Measured, Unmeasured
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.patient import SAMPLES, Patient
@@ -52,6 +52,9 @@ def diagnose(
     ['layer_signals', 'gradient_norms']
     """
     budget = positive("budget", budget, BUDGET)
+    if memory is not None:
+        whole_numbers(memory=memory)
+    require(isinstance(name, str), f"name is {name!r}, but must be text, such as 'my network'.")
     listed("examinations", examinations)
     chosen = [one_of("examination", each, [e.name for e in EXAMINATIONS]) for each in examinations or ()]
     start = time.monotonic()
