@@ -117,7 +117,7 @@ def device_of(device: object) -> Any:
     import torch
 
     try:
-        found = torch.device(device)  # type: ignore[arg-type, call-overload]
+        found = torch.device(device)  # type: ignore[call-overload]
         torch.empty(1, device=found)
     except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as problem:
         raise Refused(f"device is {device!r}, but must be one of this machine's, such as 'cpu'.") from problem
