@@ -37,7 +37,13 @@ few_and_many = pytest.mark.parametrize(
 )
 
 NOT_OF_NETWORKS = {"Ensemble", "Exact", "Lanczos", "Moments", "Subject", "autocorrelation", "results", "run"}
-NOT_OF_NETWORKS |= {"compare", "remedies", "Recorder", "LightningCallback", "TrainerCallback"}  # tests/diagnosis
+NOT_OF_NETWORKS |= {
+    "compare",
+    "remedies",
+    "Recorder",
+    "LightningCallback",
+    "TrainerCallback",
+}  # tests/diagnosis
 # What would take long otherwise; an odd call may ask for other things.
 SMALL = {
     "diagnose": {"examinations": ["layer_signals", "gradient_norms"], "budget": 5},
