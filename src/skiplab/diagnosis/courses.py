@@ -126,6 +126,8 @@ class InBatches(Course):
 
 def course_of(data: Batch | TensorSet | Iterable[Batch], size: int | None, most: int | None) -> Course:
     """The course of a batch, which is cut into smaller ones, or of several: the first ``most`` (None: all)."""
+    if size is not None:
+        whole_numbers(batch_size=size)
     if isinstance(data, TensorSet):
         data = (data.inputs, data.labels)
     found = list(itertools.islice(batches_of(data), most))

@@ -83,6 +83,17 @@ def answer(model: nn.Module, batch: Batch) -> Any:
         return call_on_input(model, batch)
 
 
+def usable(device: str | torch.device) -> torch.device:
+    """Return a device on which tensors can be made here, and refuse all else."""
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, TypeError) as problem:
+        said = str(problem).strip().partition("\n")[0].partition(". ")[0][:160]
+        raise Refused(
+            f"device {device!r} cannot be used here ({said}); choose another, such as cpu."
+        ) from problem
+
+
 def onto(batch: Batch, device: str | torch.device) -> Batch:
     """A batch with all its tensors on a device."""
     return tree_map_only(Tensor, lambda tensor: tensor.to(device), batch)

@@ -20,6 +20,10 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import LABEL_KEYS, Batch, target_of
 from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, first_tensor
 
+NO_DERIVATIVE = (
+    "the loss has no derivative in any of the network's parameters, so that nothing can be learnt from it; leave out "
+    "argmax, .item(), .detach() and no_grad, and call the model that is given."
+)
 IGNORED = -100  # the label that torch and transformers leave out
 
 
@@ -58,7 +62,8 @@ def loss_for(
         found = f"outputs {tuple(output.shape)}, targets {target.dtype} {tuple(target.shape)}"
         return Loss(f"no loss: {found} fit more than one loss; pass criterion=… or loss_fn=…")
     words = f"loss: cross entropy, inferred from whole-numbered targets and {output.shape[axis]} scores each"
-    if output.ndim == 2 and isinstance(_output(module, batch), Tensor):
+    taken = target.dtype in (torch.int64, torch.uint8)  # by torch's cross entropy
+    if taken and output.ndim == 2 and isinstance(_output(module, batch), Tensor):
         return Loss(words, criterion=nn.CrossEntropyLoss())
     return Loss(words, loss_fn=cross_entropy_of_scores)
 
@@ -75,13 +80,15 @@ def cross_entropy_of_scores(model: nn.Module, batch: Batch) -> Tensor:
     assert scores is not None
     axis = class_axis(scores, target)
     assert axis is not None
-    return F.cross_entropy(scores.movedim(axis, -1).flatten(0, -2), target.flatten(), ignore_index=IGNORED)
+    return F.cross_entropy(
+        scores.movedim(axis, -1).flatten(0, -2), target.flatten().long(), ignore_index=IGNORED
+    )
 
 
 def class_axis(output: Tensor, target: Tensor) -> int | None:
     """Which axis of the output holds one score per class of these labels; None unless that is certain."""
     whole = target.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8)
-    if not whole or output.ndim != target.ndim + 1 or not output.is_floating_point():
+    if not whole or output.ndim < 2 or output.ndim != target.ndim + 1 or not output.is_floating_point():
         return None
     counted = target[target != IGNORED]
     if counted.numel() == 0 or int(counted.min()) < 0:

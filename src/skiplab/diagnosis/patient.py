@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +50,10 @@ class Patient:
         require(
             isinstance(module, nn.Module), f"a {type(module).__name__} was given; pass a torch.nn.Module."
         )
-        Subject.of(module, criterion=criterion, loss_fn=loss_fn)  # refuses what cannot be measured at all
-        batch = gathered(batches, samples)
+        subject = Subject.of(
+            module, criterion=criterion, loss_fn=loss_fn
+        )  # refuses what cannot be measured at all
+        batch = gathered(batches, samples, lambda batch: _runs(subject, batch))
         return Patient.on(module, batch, loss_for(module, batch, criterion, loss_fn))
 
     @staticmethod
@@ -76,8 +78,14 @@ class Patient:
         return Patient.on(self.module, sliced(self.batch, self.samples, slice(samples)), self.loss)
 
 
-def gathered(batches: Batch | Iterable[Batch], samples: int) -> Batch:
-    """The first samples of one batch or several, as one batch; batches that do not fit together give the first."""
+def gathered(
+    batches: Batch | Iterable[Batch], samples: int, runs: Callable[[Batch], bool] | None = None
+) -> Batch:
+    """The first samples of one batch or several, as one batch; batches that do not fit together give the first.
+
+    The first batch stays whole where a network ``runs`` on that alone: its rows are no samples (the nodes of a graph
+    beside their adjacency matrix), or it takes batches of one size.
+    """
     parts: list[Batch] = []
     count = 0
     for batch in batches_of(batches):
@@ -91,7 +99,10 @@ def gathered(batches: Batch | Iterable[Batch], samples: int) -> Batch:
             whole = tree_map(_joined, *parts)
         except (RuntimeError, ValueError, TypeError, KeyError):
             whole = parts[0]
-    return sliced(whole, batch_size(whole), slice(samples))
+    cut = sliced(whole, batch_size(whole), slice(samples))
+    if runs is not None and batch_size(parts[0]) > samples and not runs(cut) and runs(parts[0]):
+        return parts[0]
+    return cut
 
 
 def has_fresh_statistics(module: nn.Module) -> bool:
@@ -101,6 +112,19 @@ def has_fresh_statistics(module: nn.Module) -> bool:
     except Refused:
         return False
     return bool(layers) and all(_is_unused(layer) for layer in layers.values())
+
+
+def _runs(subject: Subject, batch: Batch) -> bool:
+    def run(model: nn.Module) -> Tensor:
+        subject.call(model, batch)
+        return torch.zeros(())
+
+    try:
+        with subject.borrowed(), torch.no_grad():
+            subject.map_models(run)
+    except Exception:  # whatever a user's network raises: it is called again where that is told
+        return False
+    return True
 
 
 def _is_unused(layer: nn.Module) -> bool:

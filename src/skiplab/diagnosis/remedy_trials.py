@@ -11,7 +11,7 @@ from torch import nn
 
 from skiplab.checks import Refused, listed, one_of, require, whole_numbers
 from skiplab.diagnosis.courses import Course, course_of
-from skiplab.diagnosis.data import onto
+from skiplab.diagnosis.data import onto, usable
 from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for
 from skiplab.diagnosis.rates import Chosen, checked_rates, choose_rates
@@ -72,7 +72,7 @@ def try_remedies(
     chosen = [one_of("remedy", name, catalogue) for name in dict.fromkeys(remedies or catalogue)]
     choices = checked_rates(rate, rates)
     subject = Subject.of(model, criterion=criterion, loss_fn=loss_fn)
-    place = torch.device(device) if device is not None else subject.device
+    place = usable(device) if device is not None else subject.device
     course = course_of(batches, batch_size, steps)
     looked_at = onto(course.first(LOOKED_AT), subject.device)
     loss = loss_for(model, looked_at, criterion, loss_fn)

@@ -45,7 +45,12 @@ class Report:
         """The whole in a sentence."""
         counts = {kind: sum(f.severity == kind for f in self.findings) for kind in SEVERITIES}
         if self.is_healthy:
-            return f"nothing wrong found by {len(self.measured)} examinations"
+            count = len(self.measured)
+            return (
+                f"nothing wrong found by {count} examination{'s' * (count != 1)}"
+                if count
+                else "nothing measured"
+            )
         words = {"severe": "severe", "warning": "warning"}
         parts = [f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind]]
         return f"{' and '.join(parts)} finding{'s' * (sum(counts.values()) - counts['info'] != 1)}"

@@ -19,7 +19,7 @@ from skiplab.data import TensorSet
 from skiplab.diagnosis.courses import Course
 from skiplab.diagnosis.data import onto
 from skiplab.diagnosis.factory import seeded_globally
-from skiplab.diagnosis.losses import Loss, class_axis
+from skiplab.diagnosis.losses import NO_DERIVATIVE, Loss, class_axis
 from skiplab.ensembles import Ensemble
 from skiplab.randomness import derive
 from skiplab.subjects import Subject
@@ -241,6 +241,8 @@ def _alone(
                 batch = onto(batch, device)
                 value, accuracy = _loss_and_accuracy(subject, model, batch)
                 total = value if entrant.penalty is None else value + entrant.penalty(model)
+                if not value.requires_grad:
+                    raise Refused(NO_DERIVATIVE)
                 adam.zero_grad()
                 total.backward()
             # As in an ensemble: a norm that overflows counts as divergence too.

@@ -42,7 +42,7 @@ def load_target(text: str, data: str | None = None, samples: int = SAMPLES, seed
         made = factory.made(seed)
     except SkiplabError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         said = str(problem).strip().partition("\n")[0]
         told = f"{type(problem).__name__}{f', {said}' if said else ''}"
         raise Refused(f"{text} fails when called: {told}; mend it first.") from problem

@@ -86,10 +86,11 @@ def compare(
     require(steps is None or epochs is None, "both steps and epochs were given; pass one of them.")
     instruments = checked(measure)
     choices = checked_rates(rate, rates)
+    samples_by_name.usable(device)
     deciding = tuple(run_seeds(seed, seeds, role="decide"))
     samples = {factory.name: factory(deciding[0]) for factory in factories}
     given, held_out = _data(data, list(samples.values()), test)
-    size = batch_size or (BATCH if _is_one(given) else None)
+    size = BATCH if batch_size is None and _is_one(given) else batch_size
     course = course_of(given, size, None if epochs else steps or STEPS)
     length = steps or (epochs * course.per_epoch if epochs else STEPS)
     looked_at = course.first(MEASURED_ON)
