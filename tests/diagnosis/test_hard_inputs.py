@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from skiplab.checks import Refused
 from skiplab.diagnosis import diagnose as diagnosing
 from skiplab.diagnosis.diagnose import diagnose
 from skiplab.diagnosis.examinations import Examination
+from skiplab.diagnosis.recording import Recorder, SlowRecording
 from skiplab.diagnosis.remedy_trials import try_remedies
 from skiplab.diagnosis.targets import load_target
 from skiplab.measurements.result import Result
@@ -181,3 +184,60 @@ def test_a_function_that_ends_python_is_told_in_one_sentence(tmp_path: Any) -> N
 def test_remedies_are_tried_only_where_training_is_possible(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(Refused, match=words):
         try_remedies(network(), (X, Y), steps=2, seeds=1, rate=0.01, remedies=["gain"], **settings)
+
+
+def test_a_recorder_gives_whole_batches_to_a_network_of_one_size() -> None:
+    x = torch.randn(40, 8, generator=torch_generator(1, "test one size"))
+    y = torch.randint(3, (40,), generator=torch_generator(2, "test one size"))
+    model, recorder = OfOneSize(40), Recorder(every=1, share=1.0, samples=32)
+    records = [recorder.step(model, (x, y)) for _ in range(2)]
+    assert all("gradient_norms/middle" in each for each in records)
+
+
+def test_an_instrument_of_the_users_that_fails_does_not_end_training() -> None:
+    def instrument(*_: object) -> Result:
+        raise ZeroDivisionError("division by zero")
+
+    recorder = Recorder(every=1, share=1.0, instruments=[instrument])
+    with pytest.warns(SlowRecording, match="instrument is not recorded any more: division by zero"):
+        assert recorder.step(network(), (X, Y)) == {"step": 1}
+
+
+def test_numbers_that_an_embedding_lacks_are_told_where_the_network_has_a_loss_of_its_own() -> None:
+    class WithLoss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(5, 3)
+
+        def forward(self, ids: Tensor, labels: Tensor | None = None) -> Any:
+            return self.embedding(ids)
+
+    with pytest.raises(Refused, match="embeddings have 5 entries"):
+        diagnose(WithLoss(), {"ids": torch.full((16,), 7), "labels": Y}, budget=20)
+
+
+def test_reports_are_compared_with_reports_and_saved_under_names() -> None:
+    report = diagnose(network(), (X, Y), budget=20, examinations=SIGNALS)
+    other: Any = "report"
+    with pytest.raises(Refused, match="a str was given; pass a report"):
+        report.compare(other)
+    nothing: Any = None
+    with pytest.raises(Refused, match="path is None, but must be a text"):
+        report.save(nothing)
+    assert report == report
+    assert report != diagnose(network(), (X, Y), budget=20, examinations=SIGNALS)
+
+
+def test_a_folder_that_is_called_like_a_file_is_told_so(tmp_path: Any) -> None:
+    (tmp_path / "model.py").mkdir()
+    with pytest.raises(Refused, match=r"model\.py is a folder; name a Python file in it"):
+        load_target(f"{tmp_path / 'model.py'}:build")
+
+
+def test_the_compiler_is_not_loaded_for_networks_that_are_not_compiled() -> None:
+    program = (
+        "import sys, torch, skiplab as sl\n"
+        "sl.diagnose(torch.nn.Linear(3, 2), torch.ones(4, 3), budget=9, examinations=['layer_signals'])\n"
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -96,6 +96,11 @@ def diagnose(
     )
 
 
+def _in_seconds(time: float) -> str:
+    """Seconds with two digits, or whole ones."""
+    return f"{time:.2g} s" if time < 10 else f"{time:.0f} s"
+
+
 def _examine(chart: Chart, examination: Examination, left: float, budget: float) -> None:
     """Make one examination if it can be made in its part of the time, else note why it was not."""
     name, question = examination.name, examination.question
@@ -103,7 +108,7 @@ def _examine(chart: Chart, examination: Examination, left: float, budget: float)
     expected = examination.passes(chart.scan) * chart.scan.seconds
     why = examination.refusal(chart.patient, chart.scan)
     if not why and expected > part:
-        why = f"it would take about {expected:.2g} s, and {part:.2g} s of the budget are left for it"
+        why = f"it would take about {_in_seconds(expected)}, and {_in_seconds(part)} of the budget are left for it"
     if not why:
         start = time.monotonic()
         try:

@@ -54,7 +54,8 @@ def loss_for(
         target = target_of(batch)
     except Refused:
         return Loss("no loss: the batch holds no target; pass (input, target), criterion=… or loss_fn=…")
-    output = first_tensor(_output(module, batch))
+    answer = _output(module, batch)
+    output = first_tensor(answer)
     if output is None or not isinstance(target, Tensor):
         return Loss("no loss: output and target are no tensors; pass criterion=… or loss_fn=…")
     axis = class_axis(output, target)
@@ -63,7 +64,7 @@ def loss_for(
         return Loss(f"no loss: {found} fit more than one loss; pass criterion=… or loss_fn=…")
     words = f"loss: cross entropy, inferred from whole-numbered targets and {output.shape[axis]} scores each"
     taken = target.dtype in (torch.int64, torch.uint8)  # by torch's cross entropy
-    if taken and output.ndim == 2 and isinstance(_output(module, batch), Tensor):
+    if taken and output.ndim == 2 and isinstance(answer, Tensor):
         return Loss(words, criterion=nn.CrossEntropyLoss())
     return Loss(words, loss_fn=cross_entropy_of_scores)
 
@@ -118,6 +119,6 @@ def _has_own_loss(module: nn.Module, batch: Batch) -> bool:
     """Whether the network returns a loss when it gets labels; one that does not take them has none."""
     try:
         losses = Subject.of(module, loss_fn=own_loss).losses(batch)
-    except (Refused, TypeError, AttributeError, ValueError, RuntimeError, KeyError):
+    except Exception:  # it is called without its labels next, where what is wrong with the inputs is told
         return False
     return bool(losses.isfinite().all())

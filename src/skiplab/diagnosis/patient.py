@@ -26,6 +26,7 @@ class Patient:
 
     Where batch normalisation has seen no batch yet, its running statistics are those it was built with, 0 and 1, and
     say nothing: the subject then holds the batch's own as constants. ``assumed`` says this and what else was decided.
+    ``passed`` are the seconds and bytes of a pass, where they are known already.
     """
 
     module: nn.Module
@@ -35,6 +36,7 @@ class Patient:
     loss: Loss
     fresh_statistics: bool
     assumed: tuple[str, ...]
+    passed: tuple[float, int] | None = None
 
     @staticmethod
     def of(
@@ -53,7 +55,7 @@ class Patient:
         subject = Subject.of(
             module, criterion=criterion, loss_fn=loss_fn
         )  # refuses what cannot be measured at all
-        batch = gathered(batches, samples, lambda batch: _runs(subject, batch))
+        batch = gathered(batches, samples, lambda batch: runs_on(subject, batch))
         return Patient.on(module, batch, loss_for(module, batch, criterion, loss_fn))
 
     @staticmethod
@@ -114,7 +116,9 @@ def has_fresh_statistics(module: nn.Module) -> bool:
     return bool(layers) and all(_is_unused(layer) for layer in layers.values())
 
 
-def _runs(subject: Subject, batch: Batch) -> bool:
+def runs_on(subject: Subject, batch: Batch) -> bool:
+    """Whether a network, or its loss function, can be called on a batch."""
+
     def run(model: nn.Module) -> Tensor:
         subject.call(model, batch)
         return torch.zeros(())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -49,7 +49,7 @@ class Scan:
 
 def scanned(patient: Patient) -> Scan:
     """Run a network once, forward and backward, and look at its structure."""
-    seconds, size = _passed(patient)
+    seconds, size = patient.passed or _passed(patient)
     module = patient.module
     return Scan(
         sum(parameter.numel() for parameter in module.parameters()),
@@ -71,9 +71,7 @@ def affordable(patient: Patient, seconds: float, memory: int) -> tuple[Patient, 
     try:
         few = patient.fewer(LEAST_SAMPLES)
         took, size = _passed(few)
-    except (
-        Exception
-    ):  # such as a network that takes batches of one size; what fails on all samples fails again
+    except Exception:  # such as of a network that takes batches of one size; others fail on all samples too
         return patient, f"samples: all {patient.samples}, since the network fails on fewer"
     by_time = seconds / PASSES_IN_BUDGET / max(took / few.samples, 1e-9)
     by_memory = memory / max(COPIES * size / few.samples, 1)
@@ -81,7 +79,8 @@ def affordable(patient: Patient, seconds: float, memory: int) -> tuple[Patient, 
     if most >= patient.samples:
         return patient, ""
     scarce = "time" if by_time < by_memory else "memory"
-    return patient.fewer(most), f"samples: {most} of {patient.samples}, as many as the {scarce} allows"
+    fewer = patient.fewer(most) if most > few.samples else replace(few, passed=(took, size))
+    return fewer, f"samples: {most} of {patient.samples}, as many as the {scarce} allows"
 
 
 def _passed(patient: Patient) -> tuple[float, int]:
