@@ -61,7 +61,7 @@ def diagnose(
     start = time.monotonic()
     tell("a first pass")
     model = uncompiled(model)  # what is compiled hides the calls of its layers
-    patient = Patient.of(model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples)
+    patient = Patient.of(model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples, settled=False)
     room = la.budget_of(memory, patient.subject.device)
     patient, fewer = affordable(patient, budget, room)
     chart = Chart(patient, scanned(patient))

@@ -17,13 +17,14 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused
 from skiplab.subjects import Subject
-from skiplab.subjects.batches import LABEL_KEYS, Batch, target_of
+from skiplab.subjects.batches import LABEL_KEYS, Batch, batch_size, sliced, target_of
 from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, first_tensor
 
 NO_DERIVATIVE = (
     "the loss has no derivative in any of the network's parameters, so that nothing can be learnt from it; leave out "
     "argmax, .item(), .detach() and no_grad, and call the model that is given."
 )
+FEW = 4  # samples that tell what a network returns: a pass on all may take seconds
 IGNORED = -100  # the label that torch and transformers leave out
 
 
@@ -48,16 +49,24 @@ def loss_for(
     if criterion is not None or loss_fn is not None:
         name = "criterion" if criterion is not None else "loss_fn"
         return Loss(f"loss: the {name} that was given", criterion, loss_fn)
-    if isinstance(batch, Mapping) and set(batch) & set(LABEL_KEYS) and _has_own_loss(module, batch):
+    few = sliced(batch, batch_size(batch), slice(FEW))
+    labelled = isinstance(batch, Mapping) and bool(set(batch) & set(LABEL_KEYS))
+    if labelled and (_has_own_loss(module, few) or _has_own_loss(module, batch)):
         return Loss("loss: the network's own, which its output holds beside the labels", loss_fn=own_loss)
     try:
         target = target_of(batch)
     except Refused:
         return Loss("no loss: the batch holds no target; pass (input, target), criterion=… or loss_fn=…")
-    answer = _output(module, batch)
+    try:
+        answer = _output(module, few)
+    except Refused:  # such as a network that takes batches of one size
+        few, answer = batch, _output(module, batch)
     output = first_tensor(answer)
     if output is None or not isinstance(target, Tensor):
         return Loss("no loss: output and target are no tensors; pass criterion=… or loss_fn=…")
+    some = target_of(few)
+    if output.ndim and some.ndim and len(output) == len(some):  # as it would be for all samples
+        output = output[:1].expand(len(target), *output.shape[1:])
     axis = class_axis(output, target)
     if axis is None:
         found = f"outputs {tuple(output.shape)}, targets {target.dtype} {tuple(target.shape)}"

@@ -37,6 +37,7 @@ class Patient:
     fresh_statistics: bool
     assumed: tuple[str, ...]
     passed: tuple[float, int] | None = None
+    provisional: bool = False
 
     @staticmethod
     def of(
@@ -46,8 +47,12 @@ class Patient:
         criterion: Criterion | None = None,
         loss_fn: LossFunction | None = None,
         samples: int = SAMPLES,
+        settled: bool = True,
     ) -> Patient:
-        """Take samples from the batches, find a loss, and decide how normalisation is evaluated."""
+        """Take samples from the batches, find a loss, and decide how normalisation is evaluated.
+
+        Where it is not to be ``settled``, the last is left to ``settled()``, which runs the network on all samples.
+        """
         whole_numbers(samples=samples)
         require(
             isinstance(module, nn.Module), f"a {type(module).__name__} was given; pass a torch.nn.Module."
@@ -56,13 +61,13 @@ class Patient:
             module, criterion=criterion, loss_fn=loss_fn
         )  # refuses what cannot be measured at all
         batch = gathered(batches, samples, lambda batch: runs_on(subject, batch))
-        return Patient.on(module, batch, loss_for(module, batch, criterion, loss_fn))
+        return Patient.on(module, batch, loss_for(module, batch, criterion, loss_fn), settled=settled)
 
     @staticmethod
-    def on(module: nn.Module, batch: Batch, loss: Loss) -> Patient:
+    def on(module: nn.Module, batch: Batch, loss: Loss, *, settled: bool = True) -> Patient:
         """The network on one batch, with a loss that is settled."""
         subject = Subject.of(module, criterion=loss.criterion, loss_fn=loss.loss_fn)
-        assumed, is_fresh = [loss.words], has_fresh_statistics(module)
+        assumed, is_fresh = [loss.words], settled and has_fresh_statistics(module)
         if is_fresh:
             try:
                 subject = with_batch_statistics(subject, batch)
@@ -71,12 +76,16 @@ class Patient:
                 is_fresh = False
                 assumed.append(f"normalisation: unused running statistics all the same, since {reason}")
         size = batch_size(batch)
-        return Patient(module, subject, batch, size, loss, is_fresh, tuple(assumed))
+        return Patient(module, subject, batch, size, loss, is_fresh, tuple(assumed), provisional=not settled)
+
+    def settled(self) -> Patient:
+        """The same network, with how its normalisation is evaluated decided."""
+        return Patient.on(self.module, self.batch, self.loss) if self.provisional else self
 
     def fewer(self, samples: int) -> Patient:
-        """The same network on the first of its samples."""
+        """The same network on the first of its samples, settled."""
         if samples >= self.samples:
-            return self
+            return self.settled()
         return Patient.on(self.module, sliced(self.batch, self.samples, slice(samples)), self.loss)
 
 

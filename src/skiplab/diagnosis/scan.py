@@ -67,17 +67,17 @@ def scanned(patient: Patient) -> Scan:
 def affordable(patient: Patient, seconds: float, memory: int) -> tuple[Patient, str]:
     """The patient with as many samples as time and memory allow, and a sentence where these are fewer than given."""
     if patient.samples <= LEAST_SAMPLES:
-        return patient, ""
+        return patient.settled(), ""
     try:
         few = patient.fewer(LEAST_SAMPLES)
         took, size = _passed(few)
     except Exception:  # such as of a network that takes batches of one size; others fail on all samples too
-        return patient, f"samples: all {patient.samples}, since the network fails on fewer"
+        return patient.settled(), f"samples: all {patient.samples}, since the network fails on fewer"
     by_time = seconds / PASSES_IN_BUDGET / max(took / few.samples, 1e-9)
     by_memory = memory / max(COPIES * size / few.samples, 1)
     most = max(LEAST_SAMPLES, int(min(by_time, by_memory)))
     if most >= patient.samples:
-        return patient, ""
+        return patient.settled(), ""
     scarce = "time" if by_time < by_memory else "memory"
     fewer = patient.fewer(most) if most > few.samples else replace(few, passed=(took, size))
     return fewer, f"samples: {most} of {patient.samples}, as many as the {scarce} allows"
