@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused
 from skiplab.diagnosis import diagnose as diagnosing
+from skiplab.diagnosis.comparison.running import compare
 from skiplab.diagnosis.diagnose import diagnose
 from skiplab.diagnosis.examinations import Examination
 from skiplab.diagnosis.recording import Recorder, SlowRecording
@@ -241,3 +242,27 @@ def test_the_compiler_is_not_loaded_for_networks_that_are_not_compiled() -> None
         "sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def normalised() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+
+
+def test_batch_normalisation_never_meets_the_one_sample_that_is_over() -> None:
+    found = compare({"mine": normalised}, (X, Y), seeds=2, steps=7, rate=0.01, batch_size=5, measure=[])
+    assert "7 steps" in repr(found)
+    with pytest.raises(Refused, match="more than one sample per batch; give a larger batch_size"):
+        compare({"mine": normalised}, (X, Y), seeds=2, steps=7, rate=0.01, batch_size=1, measure=[])
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        (X, "test is a Tensor; pass"),
+        ((X, Y[:3]), "test has 16 inputs for 3 targets"),
+        ((X, X), "the criterion fails"),
+    ],
+)
+def test_samples_to_test_on_are_checked(test: Any, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        compare({"mine": network}, (X, Y), seeds=1, steps=2, rate=0.01, measure=[], test=test)

@@ -56,7 +56,9 @@ class Shuffled(Course):
     def __init__(self, whole: Batch, size: int) -> None:
         whole_numbers(batch_size=size)
         self._whole, self._count, self._size = whole, batch_size(whole), min(size, batch_size(whole))
-        self.per_epoch = -(-self._count // self._size)
+        whole_batches, rest = divmod(self._count, self._size)
+        # One sample over is left out of its epoch: batch normalisation cannot be trained on it.
+        self.per_epoch = whole_batches + (rest > 1)
         self.words = f"{self._count} samples in batches of {self._size}"
         self.samples = _tensor_set(whole)
 
