@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import subprocess
 import sys
 from typing import Any
@@ -266,3 +267,36 @@ def test_batch_normalisation_never_meets_the_one_sample_that_is_over() -> None:
 def test_samples_to_test_on_are_checked(test: Any, words: str) -> None:
     with pytest.raises(Refused, match=words):
         compare({"mine": network}, (X, Y), seeds=1, steps=2, rate=0.01, measure=[], test=test)
+
+
+def test_a_function_to_compare_that_fails_is_named() -> None:
+    def mine() -> nn.Module:
+        raise OSError("no weights here")
+
+    with pytest.raises(Refused, match="mine fails when called: OSError, no weights here; mend it first"):
+        compare({"mine": mine}, (X, Y), seeds=1, steps=2, rate=0.01, measure=[])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["diagnose", "{}:build", "--only", "layer_signals"],
+        ["compare", "{}:build", "{}:other", "--seeds", "1", "--steps", "1", "--rate", "0.1", "--measure", ""],
+    ],
+)
+def test_json_stands_alone_whatever_a_file_prints_by_whatever_means(
+    tmp_path: Any, command: list[str]
+) -> None:
+    file = tmp_path / "prints.py"
+    file.write_text(
+        "import os\nfrom torch import nn\nprint('at once')\n"
+        "def build():\n    print('by Python')\n    os.write(1, b'by the system')\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))\n"
+        "other = build\n"
+    )
+    program = [sys.executable, "-m", "skiplab", *(part.format(file) for part in command), "--json"]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert isinstance(json.loads(done.stdout), dict)
+    assert "by Python" in done.stderr
+    assert "by the system" in done.stderr
