@@ -120,5 +120,5 @@ def device_of(device: object) -> Any:
         found = torch.device(device)  # type: ignore[call-overload]
         torch.empty(1, device=found)
     except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as problem:
-        raise Refused(f"device is {device!r}, but must be one of this machine's, such as 'cpu'.") from problem
+        raise Refused(f"device {device!r} cannot be used here; choose another, such as cpu.") from problem
     return found

@@ -11,6 +11,7 @@ import typer
 
 from skiplab.checks import Refused, near, printable, require
 from skiplab.cli.options import JsonOption
+from skiplab.cli.terminal import prints_to_stderr
 
 if TYPE_CHECKING:
     from skiplab.diagnosis.factory import Factory
@@ -53,22 +54,24 @@ def compare(
     instruments = checked([name.strip() for name in measure.split(",") if name.strip()])
     if html is not None:
         check(html)  # before hours of training
-    factories = _factories(models, *KINDS[data])
-    # A factory is handed on as it is, since its own function may draw from a seed or generator.
-    makers = {name: factory.make for name, factory in factories.items()}
-    with Waiting("compare") as line:
-        found = compared(
-            makers,
-            data,
-            seeds=seeds,
-            steps=steps,
-            epochs=epochs,
-            measure=instruments,
-            rate=rate,
-            batch_size=batch_size,
-            device=device,
-            tell=line.tell,
-        )
+    # What a file prints must not stand before the JSON.
+    with prints_to_stderr(really=as_json):
+        factories = _factories(models, *KINDS[data])
+        # A factory is handed on as it is, since its own function may draw from a seed or generator.
+        makers = {name: factory.make for name, factory in factories.items()}
+        with Waiting("compare") as line:
+            found = compared(
+                makers,
+                data,
+                seeds=seeds,
+                steps=steps,
+                epochs=epochs,
+                measure=instruments,
+                rate=rate,
+                batch_size=batch_size,
+                device=device,
+                tell=line.tell,
+            )
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1, allow_nan=False))
     else:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +11,7 @@ import typer
 
 from skiplab.checks import at_least, one_of, printable, require
 from skiplab.cli.options import JsonOption, duration, parse_bytes
+from skiplab.cli.terminal import prints_to_stderr
 from skiplab.reproduction.settings import parse_duration
 
 
@@ -66,8 +65,7 @@ def diagnose(
     if path.endswith(".py"):
         _note(f"Runs {path} to make the network.")
     # What a file prints must not stand before the JSON.
-    quiet = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
-    with quiet:
+    with prints_to_stderr(really=as_json):
         found = load_target(target, data, samples, seed)
         _note(f"Examines {found.name} on {found.data}, at most about {duration(seconds)}.")
         with Waiting("diagnose") as line:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import contextlib
 import io
+import os
 import sys
 import unicodedata
+from collections.abc import Iterator
 
 # A replaced ✓ or ✗ must not look like the ? of an open claim.
 PLAIN = {
@@ -38,3 +40,21 @@ def never_fail() -> None:
         if isinstance(stream, io.TextIOWrapper):
             with contextlib.suppress(OSError, ValueError):
                 stream.reconfigure(errors="skiplab-plain")
+
+
+@contextlib.contextmanager
+def prints_to_stderr(*, really: bool = True) -> Iterator[None]:
+    """Let what others print go to standard error, so that JSON stands alone on standard output.
+
+    Libraries in C and other processes write to the descriptor, not to Python's stream, so both are turned.
+    """
+    if not really:
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr), contextlib.ExitStack() as later:
+        with contextlib.suppress(OSError, ValueError):  # one of the two is closed, or is no file
+            kept = os.dup(1)
+            later.callback(os.close, kept)
+            later.callback(os.dup2, kept, 1)
+            os.dup2(2, 1)
+        yield

@@ -57,8 +57,9 @@ class Shuffled(Course):
     def __init__(self, whole: Batch, size: int) -> None:
         whole_numbers(batch_size=size)
         self._whole, self._count, self._size = whole, batch_size(whole), min(size, batch_size(whole))
-        # A last batch of one sample has no statistics to normalise by; every epoch leaves out another one.
-        self.per_epoch = self._count // self._size + (self._count % self._size > 1)
+        whole_batches, rest = divmod(self._count, self._size)
+        # One sample over is left out of its epoch: batch normalisation cannot be trained on it.
+        self.per_epoch = whole_batches + (rest > 1)
         self.words = f"{self._count} samples in batches of {self._size}"
         self.samples = _tensor_set(whole)
 
@@ -128,6 +129,8 @@ class InBatches(Course):
 
 def course_of(data: Batch | TensorSet | Iterable[Batch], size: int | None, most: int | None) -> Course:
     """The course of a batch, which is cut into smaller ones, or of several: the first ``most`` (None: all)."""
+    if size is not None:
+        whole_numbers(batch_size=size)
     if isinstance(data, TensorSet):
         data = (data.inputs, data.labels)
     found = list(itertools.islice(batches_of(data), most))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from torch import nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import Refused, listed, one_of, positive, require, whole_numbers
+from skiplab.checks import Refused, listed, one_of, positive, require
 from skiplab.diagnosis.chart import Chart, Measured, Unmeasured
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.patient import SAMPLES, Patient
@@ -18,6 +18,7 @@ from skiplab.diagnosis.scan import OutOfTime, affordable, limited, scanned
 from skiplab.interruption import unchanged_by_ctrl_c
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.torch_private import uncompiled
 
 BUDGET = 60.0  # seconds
 SHARE = 0.4  # of the time left that one examination may take
@@ -53,13 +54,14 @@ def diagnose(
     """
     budget = positive("budget", budget, BUDGET)
     if memory is not None:
-        whole_numbers(memory=memory)
+        positive("memory in bytes", memory, 8_000_000_000)
     require(isinstance(name, str), f"name is {name!r}, but must be text, such as 'my network'.")
     listed("examinations", examinations)
     chosen = [one_of("examination", each, [e.name for e in EXAMINATIONS]) for each in examinations or ()]
     start = time.monotonic()
     tell("a first pass")
-    patient = Patient.of(model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples)
+    model = uncompiled(model)  # what is compiled hides the calls of its layers
+    patient = Patient.of(model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples, settled=False)
     room = la.budget_of(memory, patient.subject.device)
     patient, fewer = affordable(patient, budget, room)
     chart = Chart(patient, scanned(patient))
@@ -78,17 +80,25 @@ def diagnose(
         for each in planned:
             if each.name not in chart.measured and each.name not in chart.unmeasured:
                 chart.unmeasured[each.name] = Unmeasured(each.name, each.question, "Ctrl-C came first")
+    # Weights that a parametrisation computes, such as spectral_norm's, change its buffers when read in training mode.
+    with patient.subject.borrowed():
+        findings = findings_of(chart)
     notes = (*patient.assumed, *(note for note in (fewer, stopped) if note))
     seconds = time.monotonic() - start
     return Report(
         name or type(model).__name__,
-        findings_of(chart),
+        findings,
         tuple(chart.measured.values()),
         tuple(chart.unmeasured.values()),
         chart.scan,
         notes,
         seconds,
     )
+
+
+def _in_seconds(time: float) -> str:
+    """Seconds with two digits, or whole ones."""
+    return f"{time:.2g} s" if time < 10 else f"{time:.0f} s"
 
 
 def _examine(chart: Chart, examination: Examination, left: float, budget: float) -> None:
@@ -98,7 +108,7 @@ def _examine(chart: Chart, examination: Examination, left: float, budget: float)
     expected = examination.passes(chart.scan) * chart.scan.seconds
     why = examination.refusal(chart.patient, chart.scan)
     if not why and expected > part:
-        why = f"it would take about {expected:.0f} s, and {part:.0f} s of the budget are left for it"
+        why = f"it would take about {_in_seconds(expected)}, and {_in_seconds(part)} of the budget are left for it"
     if not why:
         start = time.monotonic()
         try:
@@ -110,9 +120,8 @@ def _examine(chart: Chart, examination: Examination, left: float, budget: float)
             why = str(reason)
         except OutOfTime:
             why = f"it was ended after {time.monotonic() - start:.0f} s, its part of the budget"
-        except (RuntimeError, NotImplementedError, MemoryError) as problem:
+        except Exception as problem:
             # Whatever of torch, a network or an instrument fails here must not lose what the others found.
-            why = (
-                f"{type(problem).__name__}: {str(problem).strip().splitlines()[0][:160] or 'no reason given'}"
-            )
+            said = (str(problem).strip().splitlines() or ["no reason given"])[0]
+            why = f"{type(problem).__name__}: {said[:160]}"
     chart.unmeasured[name] = Unmeasured(name, question, why)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from skiplab.checks import Refused, require, seeded
+from skiplab.checks import Refused, SkiplabError, require, seeded
 from skiplab.randomness import derive, torch_generator
 from skiplab.subjects.untouched import same_surroundings
 
@@ -62,8 +62,15 @@ class Factory:
             return copy.deepcopy(self.make)
         drawn = {"seed": seed, "generator": torch_generator(int(seed), "network")}
         taken = {name: value for name, value in drawn.items() if name in _parameters(self.make)}
-        with seeded_globally(derive(int(seed), "network")):
-            return self.make(**taken)
+        try:
+            with seeded_globally(derive(int(seed), "network")):
+                return self.make(**taken)
+        except SkiplabError:
+            raise
+        except (Exception, SystemExit) as problem:
+            said = str(problem).strip().partition("\n")[0]
+            told = f"{type(problem).__name__}{f', {said}' if said else ''}"
+            raise Refused(f"{self.name} fails when called: {told}; mend it first.") from problem
 
 
 _DRAWN = ("seed", "generator")

@@ -63,6 +63,7 @@ def load_factory(text: str, *, classes: int | None = None, channels: int | None 
 
 def run_file(path: Path) -> ModuleType:
     """Run a Python file as a module of its own; what it raises becomes one sentence."""
+    require(not path.is_dir(), f"{path} is a folder; name a Python file in it.")
     require(path.is_file(), f"{path} does not exist; name a Python file.{_beside(path)}")
     return _run_once(path.resolve(), path.stat().st_mtime_ns)
 

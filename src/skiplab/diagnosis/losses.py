@@ -17,9 +17,14 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused, require
 from skiplab.subjects import Subject
-from skiplab.subjects.batches import LABEL_KEYS, Batch, target_of
+from skiplab.subjects.batches import LABEL_KEYS, Batch, batch_size, sliced, target_of
 from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, first_tensor
 
+NO_DERIVATIVE = (
+    "the loss has no derivative in any of the network's parameters, so that nothing can be learnt from it; leave out "
+    "argmax, .item(), .detach() and no_grad, and call the model that is given."
+)
+FEW = 4  # samples that tell what a network returns: a pass on all may take seconds
 IGNORED = -100  # the label that torch and transformers leave out
 
 
@@ -44,21 +49,31 @@ def loss_for(
     if criterion is not None or loss_fn is not None:
         name = "criterion" if criterion is not None else "loss_fn"
         return Loss(f"loss: the {name} that was given", criterion, loss_fn)
-    if isinstance(batch, Mapping) and set(batch) & set(LABEL_KEYS) and _has_own_loss(module, batch):
+    few = sliced(batch, batch_size(batch), slice(FEW))
+    labelled = isinstance(batch, Mapping) and bool(set(batch) & set(LABEL_KEYS))
+    if labelled and (_has_own_loss(module, few) or _has_own_loss(module, batch)):
         return Loss("loss: the network's own, which its output holds beside the labels", loss_fn=own_loss)
     try:
         target = target_of(batch)
     except Refused:
         return Loss("no loss: the batch holds no target; pass (input, target), criterion=… or loss_fn=…")
-    output = first_tensor(_output(module, batch))
+    try:
+        answer = _output(module, few)
+    except Refused:  # such as a network that takes batches of one size
+        few, answer = batch, _output(module, batch)
+    output = first_tensor(answer)
     if output is None or not isinstance(target, Tensor):
         return Loss("no loss: output and target are no tensors; pass criterion=… or loss_fn=…")
+    some = target_of(few)
+    if output.ndim and some.ndim and len(output) == len(some):  # as it would be for all samples
+        output = output[:1].expand(len(target), *output.shape[1:])
     axis = class_axis(output, target)
     if axis is None:
         found = f"outputs {tuple(output.shape)}, targets {target.dtype} {tuple(target.shape)}"
         return Loss(f"no loss: {found} fit more than one loss; pass criterion=… or loss_fn=…")
     words = f"loss: cross entropy, inferred from whole-numbered targets and {output.shape[axis]} scores each"
-    if output.ndim == 2 and isinstance(_output(module, batch), Tensor):
+    taken = target.dtype in (torch.int64, torch.uint8)  # by torch's cross entropy
+    if taken and output.ndim == 2 and isinstance(answer, Tensor):
         return Loss(words, criterion=nn.CrossEntropyLoss())
     return Loss(words, loss_fn=cross_entropy_of_scores)
 
@@ -69,11 +84,7 @@ def require_trainable(module: nn.Module, batch: Batch, loss: Loss) -> None:
     leaves = {name: tensor.detach().requires_grad_() for name, tensor in subject.parameters.items()}
     with subject.borrowed(), torch.enable_grad():
         value = subject.with_tensors(leaves).map_models(lambda model: subject.loss_of(model, batch))
-    require(
-        value.requires_grad,
-        f"the loss of {type(module).__name__} depends on no parameter that is trained; set requires_grad on some, "
-        "and look for .detach() and torch.no_grad().",
-    )
+    require(value.requires_grad, NO_DERIVATIVE)
 
 
 def own_loss(model: nn.Module, batch: Batch) -> Tensor:
@@ -88,13 +99,15 @@ def cross_entropy_of_scores(model: nn.Module, batch: Batch) -> Tensor:
     assert scores is not None
     axis = class_axis(scores, target)
     assert axis is not None
-    return F.cross_entropy(scores.movedim(axis, -1).flatten(0, -2), target.flatten(), ignore_index=IGNORED)
+    return F.cross_entropy(
+        scores.movedim(axis, -1).flatten(0, -2), target.flatten().long(), ignore_index=IGNORED
+    )
 
 
 def class_axis(output: Tensor, target: Tensor) -> int | None:
     """Which axis of the output holds one score per class of these labels; None unless that is certain."""
     whole = target.dtype in (torch.int64, torch.int32, torch.int16, torch.uint8)
-    if not whole or output.ndim != target.ndim + 1 or not output.is_floating_point():
+    if not whole or output.ndim < 2 or output.ndim != target.ndim + 1 or not output.is_floating_point():
         return None
     counted = target[target != IGNORED]
     if counted.numel() == 0 or int(counted.min()) < 0:
@@ -124,6 +137,6 @@ def _has_own_loss(module: nn.Module, batch: Batch) -> bool:
     """Whether the network returns a loss when it gets labels; one that does not take them has none."""
     try:
         losses = Subject.of(module, loss_fn=own_loss).losses(batch)
-    except (Refused, TypeError, AttributeError, ValueError, RuntimeError, KeyError):
+    except Exception:  # it is called without its labels next, where what is wrong with the inputs is told
         return False
     return bool(losses.isfinite().all())

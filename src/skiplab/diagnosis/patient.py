@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ class Patient:
 
     Where batch normalisation has seen no batch yet, its running statistics are those it was built with, 0 and 1, and
     say nothing: the subject then holds the batch's own as constants. ``assumed`` says this and what else was decided.
+    ``passed`` are the seconds and bytes of a pass, where they are known already.
     """
 
     module: nn.Module
@@ -35,6 +36,8 @@ class Patient:
     loss: Loss
     fresh_statistics: bool
     assumed: tuple[str, ...]
+    passed: tuple[float, int] | None = None
+    provisional: bool = False
 
     @staticmethod
     def of(
@@ -44,21 +47,27 @@ class Patient:
         criterion: Criterion | None = None,
         loss_fn: LossFunction | None = None,
         samples: int = SAMPLES,
+        settled: bool = True,
     ) -> Patient:
-        """Take samples from the batches, find a loss, and decide how normalisation is evaluated."""
+        """Take samples from the batches, find a loss, and decide how normalisation is evaluated.
+
+        Where it is not to be ``settled``, the last is left to ``settled()``, which runs the network on all samples.
+        """
         whole_numbers(samples=samples)
         require(
             isinstance(module, nn.Module), f"a {type(module).__name__} was given; pass a torch.nn.Module."
         )
-        Subject.of(module, criterion=criterion, loss_fn=loss_fn)  # refuses what cannot be measured at all
-        batch = gathered(batches, samples)
-        return Patient.on(module, batch, loss_for(module, batch, criterion, loss_fn))
+        subject = Subject.of(
+            module, criterion=criterion, loss_fn=loss_fn
+        )  # refuses what cannot be measured at all
+        batch = gathered(batches, samples, lambda batch: runs_on(subject, batch))
+        return Patient.on(module, batch, loss_for(module, batch, criterion, loss_fn), settled=settled)
 
     @staticmethod
-    def on(module: nn.Module, batch: Batch, loss: Loss) -> Patient:
+    def on(module: nn.Module, batch: Batch, loss: Loss, *, settled: bool = True) -> Patient:
         """The network on one batch, with a loss that is settled."""
         subject = Subject.of(module, criterion=loss.criterion, loss_fn=loss.loss_fn)
-        assumed, is_fresh = [loss.words], has_fresh_statistics(module)
+        assumed, is_fresh = [loss.words], settled and has_fresh_statistics(module)
         if is_fresh:
             try:
                 subject = with_batch_statistics(subject, batch)
@@ -67,17 +76,27 @@ class Patient:
                 is_fresh = False
                 assumed.append(f"normalisation: unused running statistics all the same, since {reason}")
         size = batch_size(batch)
-        return Patient(module, subject, batch, size, loss, is_fresh, tuple(assumed))
+        return Patient(module, subject, batch, size, loss, is_fresh, tuple(assumed), provisional=not settled)
+
+    def settled(self) -> Patient:
+        """The same network, with how its normalisation is evaluated decided."""
+        return Patient.on(self.module, self.batch, self.loss) if self.provisional else self
 
     def fewer(self, samples: int) -> Patient:
-        """The same network on the first of its samples."""
+        """The same network on the first of its samples, settled."""
         if samples >= self.samples:
-            return self
+            return self.settled()
         return Patient.on(self.module, sliced(self.batch, self.samples, slice(samples)), self.loss)
 
 
-def gathered(batches: Batch | Iterable[Batch], samples: int) -> Batch:
-    """The first samples of one batch or several, as one batch; batches that do not fit together give the first."""
+def gathered(
+    batches: Batch | Iterable[Batch], samples: int, runs: Callable[[Batch], bool] | None = None
+) -> Batch:
+    """The first samples of one batch or several, as one batch; batches that do not fit together give the first.
+
+    The first batch stays whole where a network ``runs`` on that alone: its rows are no samples (the nodes of a graph
+    beside their adjacency matrix), or it takes batches of one size.
+    """
     parts: list[Batch] = []
     count = 0
     for batch in batches_of(batches):
@@ -91,7 +110,10 @@ def gathered(batches: Batch | Iterable[Batch], samples: int) -> Batch:
             whole = tree_map(_joined, *parts)
         except (RuntimeError, ValueError, TypeError, KeyError):
             whole = parts[0]
-    return sliced(whole, batch_size(whole), slice(samples))
+    cut = sliced(whole, batch_size(whole), slice(samples))
+    if runs is not None and batch_size(parts[0]) > samples and not runs(cut) and runs(parts[0]):
+        return parts[0]
+    return cut
 
 
 def has_fresh_statistics(module: nn.Module) -> bool:
@@ -101,6 +123,21 @@ def has_fresh_statistics(module: nn.Module) -> bool:
     except Refused:
         return False
     return bool(layers) and all(_is_unused(layer) for layer in layers.values())
+
+
+def runs_on(subject: Subject, batch: Batch) -> bool:
+    """Whether a network, or its loss function, can be called on a batch."""
+
+    def run(model: nn.Module) -> Tensor:
+        subject.call(model, batch)
+        return torch.zeros(())
+
+    try:
+        with subject.borrowed(), torch.no_grad():
+            subject.map_models(run)
+    except Exception:  # whatever a user's network raises: it is called again where that is told
+        return False
+    return True
 
 
 def _is_unused(layer: nn.Module) -> bool:

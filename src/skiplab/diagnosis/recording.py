@@ -16,13 +16,14 @@ import torch
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from skiplab.checks import Refused, one_of, require, whole_numbers
+from skiplab.checks import one_of, require, whole_numbers
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.losses import Loss, loss_for
-from skiplab.diagnosis.patient import SAMPLES, Patient, gathered
+from skiplab.diagnosis.patient import SAMPLES, Patient, gathered, runs_on
 from skiplab.diagnosis.scan import Scan, scanned
 from skiplab.measurements.result import Result
-from skiplab.subjects.batches import Batch
+from skiplab.subjects import Subject
+from skiplab.subjects.batches import Batch, batch_size
 from skiplab.subjects.subject import Criterion, LossFunction
 from skiplab.torch_private import uncompiled
 
@@ -83,6 +84,7 @@ class Recorder:
         self._batch, self._given = batch, (criterion, loss_fn)
         self._loss: Loss | None = None
         self._scan: Scan | None = None
+        self._whole = False  # whether the network runs on whole batches alone
         self._steps, self._next = 0, every
         # Seconds: of steps, of records, of the last record without what only the first one needs, of that.
         self._trained = self._measured = self._last = self._prepared = 0.0
@@ -136,8 +138,8 @@ class Recorder:
                 try:
                     patient = self._patient(_bare(model), given)
                     found |= flat(name, self._measure(instrument, patient), self._per_layer)
-                except (Refused, RuntimeError, NotImplementedError) as problem:
-                    # Training must not end because an instrument does.
+                except Exception as problem:
+                    # Training must not end because an instrument does, whatever it raises.
                     del self._instruments[name]
                     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
                     warnings.warn(f"{name} is not recorded any more: {reason}", SlowRecording, stacklevel=3)
@@ -162,11 +164,15 @@ class Recorder:
         return fits
 
     def _patient(self, model: nn.Module, batch: Batch) -> Patient:
-        some = gathered([batch], self.samples)
         if self._loss is None:
             start = clock()
+            subject = Subject.of(model, criterion=self._given[0], loss_fn=self._given[1])
+            some = gathered([batch], self.samples, lambda batch: runs_on(subject, batch))
+            self._whole = batch_size(some) > self.samples
             self._loss = loss_for(model, some, *self._given)
             self._prepared += clock() - start
+        else:
+            some = batch if self._whole else gathered([batch], self.samples)
         return Patient.on(model, some, self._loss)
 
     def _measure(self, instrument: Examination | Callable[..., Result], patient: Patient) -> Result:

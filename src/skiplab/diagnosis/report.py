@@ -23,7 +23,7 @@ WIDTH = 100
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Report:
     """What ``diagnose`` found; ``findings`` has the worst first."""
 
@@ -45,7 +45,12 @@ class Report:
         """The whole in a sentence."""
         counts = {kind: sum(f.severity == kind for f in self.findings) for kind in SEVERITIES}
         if self.is_healthy:
-            return f"nothing wrong found by {len(self.measured)} examinations"
+            count = len(self.measured)
+            return (
+                f"nothing wrong found by {count} examination{'s' * (count != 1)}"
+                if count
+                else "nothing measured"
+            )
         words = {"severe": "severe", "warning": "warning"}
         parts = [f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind]]
         return f"{' and '.join(parts)} finding{'s' * (sum(counts.values()) - counts['info'] != 1)}"
@@ -89,14 +94,22 @@ class Report:
 
     def compare(self, other: Report) -> Changes:
         """What became better and worse from this report to another, such as one of a treated copy."""
+        from skiplab.checks import require
         from skiplab.diagnosis.changes import Changes
 
+        require(
+            isinstance(other, Report), f"a {type(other).__name__} was given; pass a report of sl.diagnose."
+        )
         return Changes(self, other)
 
     def save(self, path: str | Path) -> Path:
         """Write the report as one HTML page with its figures, which asks nothing of the network."""
+        from skiplab.checks import require
         from skiplab.diagnosis.page import write_page
 
+        require(
+            isinstance(path, str | Path), f"path is {path!r}, but must be a text such as 'diagnosis.html'."
+        )
         return write_page(self, Path(path))
 
     def __repr__(self) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
+from skiplab.diagnosis.losses import NO_DERIVATIVE
 from skiplab.diagnosis.patient import Patient
 from skiplab.subjects.blocks import Blocks
 from skiplab.subjects.hooks import visited
@@ -48,7 +49,7 @@ class Scan:
 
 def scanned(patient: Patient) -> Scan:
     """Run a network once, forward and backward, and look at its structure."""
-    seconds, size = _passed(patient)
+    seconds, size = patient.passed or _passed(patient)
     module = patient.module
     return Scan(
         sum(parameter.numel() for parameter in module.parameters()),
@@ -66,16 +67,20 @@ def scanned(patient: Patient) -> Scan:
 def affordable(patient: Patient, seconds: float, memory: int) -> tuple[Patient, str]:
     """The patient with as many samples as time and memory allow, and a sentence where these are fewer than given."""
     if patient.samples <= LEAST_SAMPLES:
-        return patient, ""
-    few = patient.fewer(LEAST_SAMPLES)
-    took, size = _passed(few)
+        return patient.settled(), ""
+    try:
+        few = patient.fewer(LEAST_SAMPLES)
+        took, size = _passed(few)
+    except Exception:  # such as of a network that takes batches of one size; others fail on all samples too
+        return patient.settled(), f"samples: all {patient.samples}, since the network fails on fewer"
     by_time = seconds / PASSES_IN_BUDGET / max(took / few.samples, 1e-9)
     by_memory = memory / max(COPIES * size / few.samples, 1)
     most = max(LEAST_SAMPLES, int(min(by_time, by_memory)))
     if most >= patient.samples:
-        return patient, ""
+        return patient.settled(), ""
     scarce = "time" if by_time < by_memory else "memory"
-    return patient.fewer(most), f"samples: {most} of {patient.samples}, as many as the {scarce} allows"
+    fewer = patient.fewer(most) if most > few.samples else replace(few, passed=(took, size))
+    return fewer, f"samples: {most} of {patient.samples}, as many as the {scarce} allows"
 
 
 def _passed(patient: Patient) -> tuple[float, int]:
@@ -110,8 +115,24 @@ def _forward_and_backward(patient: Patient) -> None:
     with subject.borrowed(), torch.enable_grad():
         leaves = {name: tensor.detach().requires_grad_() for name, tensor in subject.parameters.items()}
         value = subject.with_tensors(leaves).map_models(run)
-        if value.requires_grad:
-            torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
+        if value.is_complex():
+            what = "loss" if patient.loss.known else "output"
+            raise Refused(f"the {what} is {value.dtype}; return a real number, such as its size, .abs().")
+        found = _derivatives(value.sum(), leaves)
+    if patient.loss.known and leaves and all(each is None for each in found):
+        raise Refused(NO_DERIVATIVE)
+
+
+def _derivatives(value: Tensor, leaves: Mapping[str, Tensor]) -> Sequence[Tensor | None]:
+    if not value.requires_grad:
+        return [None] * len(leaves)
+    try:
+        return torch.autograd.grad(value, list(leaves.values()), allow_unused=True)
+    except NotImplementedError as problem:
+        said = str(problem).strip().partition(". ")[0][:160]
+        raise Refused(
+            f"torch cannot differentiate the network ({said}); for embeddings set sparse=False."
+        ) from problem
 
 
 def is_normalisation(part: nn.Module) -> bool:

@@ -7,7 +7,8 @@ computes what each of them computes alone: two networks may have equal parts and
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from skiplab.data import TensorSet
 from skiplab.diagnosis.courses import Course
 from skiplab.diagnosis.data import onto
 from skiplab.diagnosis.factory import seeded_globally
-from skiplab.diagnosis.losses import Loss, class_axis
+from skiplab.diagnosis.losses import NO_DERIVATIVE, Loss, class_axis
 from skiplab.ensembles import Ensemble
 from skiplab.randomness import derive
 from skiplab.subjects import Subject
@@ -91,7 +92,7 @@ def trained(
 ) -> list[Run]:
     """Train every entrant in training mode for so many steps of Adam; the runs come in the order of the entrants."""
     found: dict[int, Run] = {}
-    with torch.inference_mode(False), torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad(), _several_samples():
         for places in _groups(entrants):
             some = [entrants[place] for place in places]
             ensemble = None
@@ -103,6 +104,19 @@ def trained(
                 runs = _together(ensemble, some, course, loss, steps, tell)
             found.update(zip(places, runs, strict=True))
     return [found[place] for place in range(len(entrants))]
+
+
+@contextmanager
+def _several_samples() -> Iterator[None]:
+    """Say in one sentence that batch normalisation cannot be trained on batches of one sample."""
+    try:
+        yield
+    except ValueError as problem:
+        if "more than 1 value per channel" not in str(problem) or isinstance(problem, Refused):
+            raise
+        raise Refused(
+            "batch normalisation in training mode needs more than one sample per batch; give a larger batch_size."
+        ) from problem
 
 
 def _groups(entrants: Sequence[Entrant]) -> list[list[int]]:
@@ -244,6 +258,8 @@ def _alone(
                 batch = onto(batch, device)
                 value, accuracy = _loss_and_accuracy(subject, model, batch)
                 total = value if entrant.penalty is None else value + entrant.penalty(model)
+                if not value.requires_grad:
+                    raise Refused(NO_DERIVATIVE)
                 adam.zero_grad()
                 total.backward()
             # As in an ensemble: a norm that overflows counts as divergence too.

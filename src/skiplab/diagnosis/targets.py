@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from skiplab.checks import Refused, SkiplabError
+from skiplab.checks import Refused
 from skiplab.diagnosis.data import named_batch
 from skiplab.diagnosis.loading import load_factory
 from skiplab.diagnosis.patient import SAMPLES
@@ -38,14 +38,7 @@ def load_target(text: str, data: str | None = None, samples: int = SAMPLES, seed
     """
     classes, channels = FITTING.get(data or RANDOM, (None, None))
     factory = load_factory(text, classes=classes, channels=channels)
-    try:
-        made = factory.made(seed)
-    except SkiplabError:
-        raise
-    except Exception as problem:
-        said = str(problem).strip().partition("\n")[0]
-        told = f"{type(problem).__name__}{f', {said}' if said else ''}"
-        raise Refused(f"{text} fails when called: {told}; mend it first.") from problem
+    made = factory.made(seed)
     model, batch, criterion = parts_of(text, made)
     if data is None and batch is not None:
         return Target(factory.name, model, batch, criterion, "the batch that came with the network")

@@ -21,7 +21,7 @@ from skiplab.subjects.batches import Batch, batch_size, batches_of, outside_infe
 from skiplab.subjects.hooks import visited
 from skiplab.subjects.not_finite import first_not_finite
 from skiplab.subjects.subject import first_tensor
-from skiplab.torch_private import without_subclasses
+from skiplab.torch_private import as_written, without_subclasses
 
 Sums = TypeVar("Sums")
 SOUND = (1e-25, 1e30)  # mean squares that are neither lost nor infinite in float32
@@ -70,7 +70,7 @@ def tallied(
             for member, sums in enumerate(found.networks):
                 own = moded.alone(member)
                 # Eagerly: torch.compile would trace the observer's hooks.
-                with torch.compiler.set_stance("force_eager"), _answers_of(own.module) as sound:
+                with as_written(), _answers_of(own.module) as sound:
                     sound.append(observe(own, batch, sums))
                 if not all(sound) and not found.first_not_finite[member]:
                     found.first_not_finite[member] = first_not_finite(own, batch)

@@ -23,7 +23,7 @@ from skiplab.diagnosis.side_by_side import Entrant, Run, Tell, accuracy_of, trai
 from skiplab.randomness import run_seeds
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, target_of
-from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, first_tensor
+from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, criterion_of, first_tensor
 
 STEPS = 500  # where neither steps nor epochs are given; ours
 BATCH = 64
@@ -91,7 +91,7 @@ def compare(
     deciding = tuple(run_seeds(seed, seeds, role="decide"))
     samples = {factory.name: factory(deciding[0]) for factory in factories}
     given, held_out = _data(data, list(samples.values()), test)
-    size = batch_size or (BATCH if _is_one(given) else None)
+    size = BATCH if batch_size is None and _is_one(given) else batch_size
     course = course_of(given, size, None if epochs else steps or STEPS)
     length = steps or (epochs * course.per_epoch if epochs else STEPS)
     looked_at = course.first(MEASURED_ON)
@@ -180,6 +180,15 @@ def _data(
 ) -> tuple[Any, Batch | None]:
     """Samples to train on in a form that every network takes, and those to test on."""
     held_out = (test.inputs, test.labels) if isinstance(test, TensorSet) else test
+    if held_out is not None:
+        pair = isinstance(held_out, tuple | list) and len(held_out) == 2
+        right = pair and all(isinstance(part, Tensor) and part.ndim for part in held_out)
+        require(right, f"test is a {type(test).__name__}; pass (inputs, targets), two tensors.")
+        lengths = [len(part) for part in held_out]
+        require(
+            lengths[0] == lengths[1] > 0,
+            f"test has {lengths[0]} inputs for {lengths[1]} targets; pass as many.",
+        )
     if not isinstance(data, str):
         return data, held_out
     if data == "random":
@@ -246,7 +255,7 @@ def _tested(run: Run, test: Batch | None, loss: Loss, device: str) -> tuple[floa
         for chunk in zip(test[0].split(CHUNK), test[1].split(CHUNK), strict=True):
             batch = tuple(part.to(device) for part in chunk)
             output, size = call_on_input(run.model, batch), len(batch[1])
-            total += float(loss.criterion(output, target_of(batch))) * (size if is_mean else 1)
+            total += float(criterion_of(loss.criterion, output, target_of(batch))) * (size if is_mean else 1)
             hits += accuracy_of(first_tensor(output), batch[1]) * size
             count += size
     return total / count, hits / count

@@ -21,8 +21,9 @@ def not_finite(chart: Chart) -> Iterator[Finding]:
     for found in (chart.get(LayerSignals), chart.get(Saturation), chart.get(BranchRatios)):
         if found is not None and found.first_not_finite[0]:
             place = found.first_not_finite[0]
-            words = f"the first number that is not finite is made in {place}"
-            remedy = ("rescale-branches", *REDRAW)
+            outside = place.startswith("the ")  # "the input" or "the loss": no change of the network helps
+            words = f"the first number that is not finite is {'in' if outside else 'made in'} {place}"
+            remedy = () if outside else ("rescale-branches", *REDRAW)
             yield finding("not-finite", CERTAIN, (place,), words, float("inf"), "", remedy=remedy)
             return
 
