@@ -12,6 +12,7 @@ from torch import Tensor
 
 from skiplab.checks import Refused, require, whole_numbers
 from skiplab.data import TensorSet
+from skiplab.diagnosis.factory import seeded_globally
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.torch_private import tree_map_only
 from skiplab.training.loop import shuffles
@@ -128,7 +129,8 @@ def course_of(data: Batch | TensorSet | Iterable[Batch], size: int | None, most:
     """The course of a batch, which is cut into smaller ones, or of several: the first ``most`` (None: all)."""
     if isinstance(data, TensorSet):
         data = (data.inputs, data.labels)
-    found = list(itertools.islice(batches_of(data), most))
+    with seeded_globally(0):  # a loader that shuffles draws from the global streams
+        found = list(itertools.islice(batches_of(data), most))
     require(len(found) > 0, "there was no batch to train on; pass one or several.")
     if len(found) == 1:
         count = batch_size(found[0])

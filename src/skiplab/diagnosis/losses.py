@@ -50,7 +50,8 @@ def loss_for(
         target = target_of(batch)
     except Refused:
         return Loss("no loss: the batch holds no target; pass (input, target), criterion=… or loss_fn=…")
-    output = first_tensor(_output(module, batch))
+    returned = _output(module, batch)
+    output = first_tensor(returned)
     if output is None or not isinstance(target, Tensor):
         return Loss("no loss: output and target are no tensors; pass criterion=… or loss_fn=…")
     axis = class_axis(output, target)
@@ -58,7 +59,7 @@ def loss_for(
         found = f"outputs {tuple(output.shape)}, targets {target.dtype} {tuple(target.shape)}"
         return Loss(f"no loss: {found} fit more than one loss; pass criterion=… or loss_fn=…")
     words = f"loss: cross entropy, inferred from whole-numbered targets and {output.shape[axis]} scores each"
-    if output.ndim == 2 and isinstance(_output(module, batch), Tensor):
+    if output.ndim == 2 and isinstance(returned, Tensor) and target.dtype in (torch.int64, torch.uint8):
         return Loss(words, criterion=nn.CrossEntropyLoss())
     return Loss(words, loss_fn=cross_entropy_of_scores)
 
@@ -75,7 +76,8 @@ def cross_entropy_of_scores(model: nn.Module, batch: Batch) -> Tensor:
     assert scores is not None
     axis = class_axis(scores, target)
     assert axis is not None
-    return F.cross_entropy(scores.movedim(axis, -1).flatten(0, -2), target.flatten(), ignore_index=IGNORED)
+    classes = target.flatten().long()  # torch takes no shorter whole numbers
+    return F.cross_entropy(scores.movedim(axis, -1).flatten(0, -2), classes, ignore_index=IGNORED)
 
 
 def class_axis(output: Tensor, target: Tensor) -> int | None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused, require, whole_numbers
+from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for
 from skiplab.measurements.batch_statistics import normalisation_layers, with_batch_statistics
 from skiplab.subjects import Subject
@@ -80,11 +81,13 @@ def gathered(batches: Batch | Iterable[Batch], samples: int) -> Batch:
     """The first samples of one batch or several, as one batch; batches that do not fit together give the first."""
     parts: list[Batch] = []
     count = 0
-    for batch in batches_of(batches):
-        parts.append(batch)
-        count += batch_size(batch)
-        if count >= samples:
-            break
+    # A loader that shuffles draws from the global streams: training afterwards has the batches it would have had.
+    with seeded_globally(0):
+        for batch in batches_of(batches):
+            parts.append(batch)
+            count += batch_size(batch)
+            if count >= samples:
+                break
     whole = parts[0]
     if len(parts) > 1:
         try:
