@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 
 import pytest
 import torch
@@ -87,14 +88,20 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it was ended after" in report.unmeasured[0].why
 
 
-def test_a_failing_examination_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("problem", [RuntimeError, ZeroDivisionError, KeyError])
+def test_a_failing_examination_costs_only_itself(
+    problem: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*_: object) -> Result:
-        raise RuntimeError("no kernel for this\nand more")
+        raise problem("no kernel for this\nand more")
 
     own = (Examination("fails", "nothing", lambda scan: 0, fails), EXAMINATIONS[0])
     monkeypatch.setattr(diagnosing, "EXAMINATIONS", own)
     report = diagnose(network(), (X, Y), budget=10)
-    assert [each.why for each in report.unmeasured] == ["RuntimeError: no kernel for this"]
+    (left,) = report.unmeasured
+    assert left.why.startswith(f"it failed ({problem.__name__}: ")
+    assert "no kernel for this" in left.why
+    assert "\n" not in left.why
     assert [each.name for each in report.measured] == ["layer_signals"]
 
 
@@ -146,3 +153,26 @@ def test_a_chart_gives_results_by_kind() -> None:
     from skiplab.measurements.gradient_norms import GradientNorms
 
     assert Chart(None, None).get(GradientNorms) is None  # type: ignore[arg-type]
+
+
+def test_few_samples_and_nothing_measured_are_said() -> None:
+    lone = diagnose(network().eval(), (X[:1], Y[:1]), examinations=["layer_signals"], budget=10)
+    assert any(note.startswith("samples: 1, too few to tell how samples differ") for note in lone.notes)
+    assert lone.verdict == "nothing wrong found by 1 examination"
+    nothing = diagnose(network(), (X, Y), examinations=["branch_ratios"], budget=10)
+    assert nothing.verdict == "nothing could be measured"
+
+
+def test_a_layer_of_no_units_ends_in_a_report() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says of an empty matrix that there is nothing to draw
+        empty = nn.Sequential(nn.Linear(8, 0), nn.ReLU(), nn.Linear(0, 3))
+    assert diagnose(empty, (X, Y), budget=5).measured
+
+
+def test_the_text_says_what_to_do_next_where_remedies_are_proposed() -> None:
+    sick = nn.Sequential(*(part for _ in range(30) for part in (nn.Linear(8, 8), nn.Tanh())), nn.Linear(8, 3))
+    report = diagnose(sick, (X, Y), examinations=["gradient_norms"], budget=10)
+    assert "next: sl.try_remedies(model, batches, remedies=report.proposed)" in repr(report)
+    well = diagnose(network(), (X, Y), examinations=["gradient_norms"], budget=10)
+    assert "next:" not in repr(well)

@@ -14,7 +14,7 @@ from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.patient import SAMPLES, Patient
 from skiplab.diagnosis.report import Report
 from skiplab.diagnosis.rules import findings_of
-from skiplab.diagnosis.scan import OutOfTime, affordable, limited, scanned
+from skiplab.diagnosis.scan import LEAST_SAMPLES, OutOfTime, affordable, limited, scanned
 from skiplab.interruption import unchanged_by_ctrl_c
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
@@ -22,6 +22,7 @@ from skiplab.subjects.subject import Criterion, LossFunction
 BUDGET = 60.0  # seconds
 SHARE = 0.4  # of the time left that one examination may take
 STOPPED = "ended by Ctrl-C: findings rest on what was measured until then"
+FEW = f"samples: {{}}, too few to tell how samples differ; pass {LEAST_SAMPLES} or more"
 MOST_OF_ALL = 0.25  # of the whole budget that one examination may take
 
 
@@ -75,7 +76,8 @@ def diagnose(
         for each in planned:
             if each.name not in chart.measured and each.name not in chart.unmeasured:
                 chart.unmeasured[each.name] = Unmeasured(each.name, each.question, "Ctrl-C came first")
-    notes = (*patient.assumed, *(note for note in (fewer, stopped) if note))
+    few = FEW.format(patient.samples) if patient.samples < LEAST_SAMPLES else ""
+    notes = (*patient.assumed, *(note for note in (fewer, few, stopped) if note))
     seconds = time.monotonic() - start
     return Report(
         name or type(model).__name__,
@@ -107,9 +109,7 @@ def _examine(chart: Chart, examination: Examination, left: float, budget: float)
             why = str(reason)
         except OutOfTime:
             why = f"it was ended after {time.monotonic() - start:.0f} s, its part of the budget"
-        except (RuntimeError, NotImplementedError, MemoryError) as problem:
-            # Whatever of torch, a network or an instrument fails here must not lose what the others found.
-            why = (
-                f"{type(problem).__name__}: {str(problem).strip().splitlines()[0][:160] or 'no reason given'}"
-            )
+        except Exception as problem:  # whatever fails here must not lose what other examinations found
+            said = str(problem).strip().partition("\n")[0][:160]
+            why = f"it failed ({type(problem).__name__}{f': {said}' if said else ''})"
     chart.unmeasured[name] = Unmeasured(name, question, why)

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from skiplab.checks import Refused, one_of, require, whole_numbers
+from skiplab.checks import one_of, require, whole_numbers
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.losses import Loss, loss_for
 from skiplab.diagnosis.patient import SAMPLES, Patient, gathered
@@ -136,8 +136,7 @@ class Recorder:
                 try:
                     patient = self._patient(_bare(model), given)
                     found |= flat(name, self._measure(instrument, patient), self._per_layer)
-                except (Refused, RuntimeError, NotImplementedError) as problem:
-                    # Training must not end because an instrument does.
+                except Exception as problem:  # training must not end because an instrument does
                     del self._instruments[name]
                     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
                     warnings.warn(f"{name} is not recorded any more: {reason}", SlowRecording, stacklevel=3)

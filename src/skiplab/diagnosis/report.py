@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skiplab.diagnosis.chart import Measured, Unmeasured
 from skiplab.diagnosis.finding import MARKS, SEVERITIES, Finding
 from skiplab.diagnosis.scan import Scan
+from skiplab.reporting import words
 from skiplab.version import __version__
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ class Report:
         """The whole in a sentence."""
         counts = {kind: sum(f.severity == kind for f in self.findings) for kind in SEVERITIES}
         if self.is_healthy:
-            return f"nothing wrong found by {len(self.measured)} examinations"
-        words = {"severe": "severe", "warning": "warning"}
-        parts = [f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind]]
+            examined = words.count(len(self.measured), "examination")
+            return f"nothing wrong found by {examined}" if self.measured else "nothing could be measured"
+        parts = [f"{counts[kind]} {kind}" for kind in SEVERITIES[:-1] if counts[kind]]
         return f"{' and '.join(parts)} finding{'s' * (sum(counts.values()) - counts['info'] != 1)}"
 
     @property
@@ -69,8 +70,7 @@ class Report:
         rows = [finding.to_dict() for finding in self.findings]
         for row in rows:
             row |= {"where": ", ".join(row["where"]), "remedy": ", ".join(row["remedy"])}
-        names = [name for name in _FRAME if name in (rows[0] if rows else dict.fromkeys(_FRAME))]
-        return pd.DataFrame(rows, columns=names)
+        return pd.DataFrame(rows, columns=list(_FRAME))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it; ``skiplab.diagnosis.schema`` describes it."""
@@ -107,6 +107,10 @@ class Report:
         more = len(self.findings) - MOST_FINDINGS
         if more > 0:
             lines.append(f"  and {more} further finding{'s' * (more != 1)}: to_frame() has all")
+        if self.proposed:
+            lines.append(
+                "  next: sl.try_remedies(model, batches, remedies=report.proposed) tells which remedies help"
+            )
         lines += [f"  {line}" for note in self.notes for line in wrap(note, WIDTH)]
         if self.unmeasured:
             names = ", ".join(each.name for each in self.unmeasured)
@@ -115,9 +119,9 @@ class Report:
 
     @property
     def _based_on(self) -> str:
-        scan, count = self.scan, len(self.measured)
-        how = f"{count} examination{'s' * (count != 1)}"
-        return f"{scan.parameters:,} parameters, {scan.samples} samples, {how}; {scan.blocks}"
+        scan, examined = self.scan, words.count(len(self.measured), "examination")
+        samples = words.count(scan.samples, "sample")
+        return f"{scan.parameters:,} parameters, {samples}, {examined}; {scan.blocks}"
 
     def _repr_html_(self) -> str:
         """The findings as a table, and below them what was assumed and not measured."""
