@@ -48,6 +48,7 @@ VANISHING = Finding(
     support="17 of 20 claims of orhan2018 hold in our runs",
     remedy=("skips-identity", "gain"),
     weight=5.0,
+    told_by=("gradient_norms",),
 )
 DEAD = Finding(
     "dead-units",
@@ -60,6 +61,7 @@ DEAD = Finding(
     reference="healthy networks have at most 0.4",
     paper="orhan2018/figure-4, balduzzi2017",
     remedy=("gain",),
+    told_by=("singularities",),
 )
 SHALLOW = Finding(
     "shallow-paths",

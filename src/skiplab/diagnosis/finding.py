@@ -20,7 +20,7 @@ class Finding:
     ``skiplab.remedies``. ``weight`` ranks findings of one severity: by how many natural logarithms the statistic is
     over its limit.
     ``usual`` are the ends of the range that ``reference`` speaks of, infinite where it has one end alone, NaN where
-    there is no range.
+    there is no range. ``told_by`` are the examinations without which the finding could not be made.
     """
 
     id: str
@@ -37,6 +37,7 @@ class Finding:
     high: float = math.nan
     weight: float = 0.0
     usual: tuple[float, float] = (math.nan, math.nan)
+    told_by: tuple[str, ...] = ()
 
     @property
     def rank(self) -> tuple[int, float]:
