@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skiplab.checks import Refused, near, printable, require
+from skiplab.checks import one_of, printable, require
 from skiplab.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from skiplab.diagnosis.factory import Factory
-
-KINDS = {"digits": (10, 1), "cifar10": (10, 3), "random": (None, None)}  # classes and channels
 
 
 def compare(
@@ -43,32 +43,35 @@ def compare(
     Runs the files that are named. Exit status: 0 done, 1 an error, 2 wrong usage, 130 ended by Ctrl-C with what was
     finished.
     """
-    if data not in KINDS:
-        raise Refused(f"data {data!r} is unknown; choose one of {', '.join(KINDS)}.{near(data, KINDS)}")
     from skiplab.diagnosis.comparison import compare as compared
     from skiplab.diagnosis.comparison.measuring import checked
-    from skiplab.diagnosis.comparison.page import check
+    from skiplab.diagnosis.single_page import refuse_foreign
+    from skiplab.diagnosis.targets import FITTING
     from skiplab.waiting import Waiting
 
+    one_of("data", data, FITTING)
     instruments = checked([name.strip() for name in measure.split(",") if name.strip()])
     if html is not None:
-        check(html)  # before hours of training
-    factories = _factories(models, *KINDS[data])
-    # A factory is handed on as it is, since its own function may draw from a seed or generator.
-    makers = {name: factory.make for name, factory in factories.items()}
-    with Waiting("compare") as line:
-        found = compared(
-            makers,
-            data,
-            seeds=seeds,
-            steps=steps,
-            epochs=epochs,
-            measure=instruments,
-            rate=rate,
-            batch_size=batch_size,
-            device=device,
-            tell=line.tell,
-        )
+        refuse_foreign(html)  # before hours of training
+    # What a file prints must not stand before the JSON.
+    quiet = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+    with quiet:
+        factories = _factories(models, *FITTING[data])
+        # A factory is handed on as it is, since its own function may draw from a seed or generator.
+        makers = {name: factory.make for name, factory in factories.items()}
+        with Waiting("compare") as line:
+            found = compared(
+                makers,
+                data,
+                seeds=seeds,
+                steps=steps,
+                epochs=epochs,
+                measure=instruments,
+                rate=rate,
+                batch_size=batch_size,
+                device=device,
+                tell=line.tell,
+            )
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1, allow_nan=False))
     else:

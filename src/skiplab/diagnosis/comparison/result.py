@@ -182,9 +182,9 @@ class Comparison:
 
         A file that is there and is no earlier page of ours is left alone and refused.
         """
-        from skiplab.diagnosis.comparison.page import write
+        from skiplab.diagnosis.comparison.page import write_page
 
-        return write(self, Path(path))
+        return write_page(self, Path(path))
 
     def __repr__(self) -> str:
         seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) != 1)}"
