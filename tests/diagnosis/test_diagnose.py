@@ -15,6 +15,7 @@ from skiplab.diagnosis import diagnose as diagnosing
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.diagnose import diagnose
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
+from skiplab.diagnosis.scan import OutOfTime, limited
 from skiplab.measurements.result import Result
 from skiplab.randomness import torch_generator
 
@@ -176,3 +177,53 @@ def test_the_text_says_what_to_do_next_where_remedies_are_proposed() -> None:
     assert "next: sl.try_remedies(model, batches, remedies=report.proposed)" in repr(report)
     well = diagnose(network(), (X, Y), examinations=["gradient_norms"], budget=10)
     assert "next:" not in repr(well)
+
+
+class Steps(nn.Module):
+    """As Lightning's modules: the loss function calls a part, and nobody the module."""
+
+    def __init__(self, depth: int = 3) -> None:
+        super().__init__()
+        self.body = nn.Sequential(*(Branch() for _ in range(depth)), nn.Linear(8, 3))
+
+    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
+        return nn.functional.cross_entropy(self.body(batch[0]), batch[1])
+
+
+class Branch(nn.Module):
+    """x + W₂ ρ(W₁ x)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.act, self.last = nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.last(self.act(self.first(x)))
+
+
+def test_a_network_whose_parts_alone_are_called_is_seen_inside() -> None:
+    names = ["saturation", "branch_ratios"]
+    report = diagnose(
+        Steps(), (X, Y), loss_fn=lambda m, b: m.training_step(b, 0), examinations=names, budget=10
+    )
+    assert report.result("saturation").behind == tuple(f"body.{n}.first" for n in range(3))
+    assert report.result("branch_ratios").layers == ("body.0", "body.1", "body.2")
+
+
+def test_time_ends_where_parts_alone_are_called() -> None:
+    model = Steps()
+    with pytest.raises(OutOfTime), limited(model, -1.0):
+        model.training_step((X, Y), 0)
+
+
+def test_a_compiled_network_is_examined_as_it_was_written() -> None:
+    compiled: list[object] = []
+
+    def compiler(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> object:
+        compiled.append(graph)
+        return graph.forward
+
+    model = torch.compile(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3)), backend=compiler)
+    report = diagnose(model, (X, Y), examinations=["gradient_norms", "layer_signals"], budget=30)
+    assert len(report.measured) == 2
+    assert not compiled

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from torch import nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import Refused, listed, one_of, positive
+from skiplab.checks import Refused, listed, one_of, positive, require
 from skiplab.diagnosis.chart import Chart, Measured, Unmeasured
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.patient import SAMPLES, Patient
@@ -17,6 +17,7 @@ from skiplab.diagnosis.rules import findings_of
 from skiplab.diagnosis.scan import LEAST_SAMPLES, OutOfTime, affordable, limited, scanned
 from skiplab.interruption import unchanged_by_ctrl_c
 from skiplab.subjects.batches import Batch
+from skiplab.subjects.hooks import as_written
 from skiplab.subjects.subject import Criterion, LossFunction
 
 BUDGET = 60.0  # seconds
@@ -54,17 +55,19 @@ def diagnose(
     """
     budget = positive("budget", budget, BUDGET)
     listed("examinations", examinations)
+    require(isinstance(model, nn.Module), f"a {type(model).__name__} was given; pass a torch.nn.Module.")
     chosen = [one_of("examination", each, [e.name for e in EXAMINATIONS]) for each in examinations or ()]
     start = time.monotonic()
     tell("a first pass")
-    patient = Patient.of(model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples)
-    room = la.budget_of(memory, patient.subject.device)
-    patient, fewer = affordable(patient, budget, room)
-    chart = Chart(patient, scanned(patient))
+    with as_written(model):
+        patient = Patient.of(model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples)
+        room = la.budget_of(memory, patient.subject.device)
+        patient, fewer = affordable(patient, budget, room)
+        chart = Chart(patient, scanned(patient))
     planned = [each for each in EXAMINATIONS if not chosen or each.name in chosen]
     stopped = ""
     try:
-        with unchanged_by_ctrl_c((model,)):
+        with unchanged_by_ctrl_c((model,)), as_written(model):
             for place, examination in enumerate(planned, 1):
                 left = budget - (time.monotonic() - start)
                 tell(f"{place}/{len(planned)} {examination.name}, at most {max(left, 1):.0f} s more")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, require, whole_numbers
+from skiplab.checks import Refused, whole_numbers
 from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for
 from skiplab.measurements.batch_statistics import normalisation_layers, with_batch_statistics
@@ -48,9 +48,6 @@ class Patient:
     ) -> Patient:
         """Take samples from the batches, find a loss, and decide how normalisation is evaluated."""
         whole_numbers(samples=samples)
-        require(
-            isinstance(module, nn.Module), f"a {type(module).__name__} was given; pass a torch.nn.Module."
-        )
         Subject.of(module, criterion=criterion, loss_fn=loss_fn)  # refuses what cannot be measured at all
         batch = gathered(batches, samples)
         return Patient.on(module, batch, loss_for(module, batch, criterion, loss_fn))

@@ -132,12 +132,13 @@ class OutOfTime(Exception):
 
 @contextmanager
 def limited(module: nn.Module, seconds: float) -> Iterator[None]:
-    """End what calls the network when its time is up, at the next call."""
+    """End what calls the network, or parts of it, when its time is up, at the next call."""
     end = time.monotonic() + seconds
 
     def check(_: nn.Module, __: Any, ___: Any) -> None:
         if time.monotonic() > end:
             raise OutOfTime
 
-    with visited(before=[(module, check)]):
+    # A loss function may call parts alone, as Lightning's training_step does.
+    with visited(before=[(part, check) for part in (module, *module.children())]):
         yield

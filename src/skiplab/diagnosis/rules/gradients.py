@@ -30,7 +30,9 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
     if fall > 0:
         grade = CERTAIN if math.isinf(fall) else limits.GRADIENT_FALL.grade(fall)
         stopped = "no gradient reaches the first layers"
-        falls = f"gradients vanish: from {last} to {first} their norm falls {_times(fall)}"
+        falls = f"from {last} to {first} the norm of gradients falls {_times(fall)}"
+        if grade.is_bad:
+            falls = f"gradients vanish: {falls}"
         yield finding(
             "vanishing-gradients",
             grade,
