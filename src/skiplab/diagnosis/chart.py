@@ -14,7 +14,7 @@ R = TypeVar("R", bound=Result)
 
 
 @dataclass(frozen=True)
-class Measured:
+class Examined:
     """One examination that was made: its result, and the seconds it took."""
 
     name: str
@@ -48,7 +48,7 @@ class Chart:
 
     patient: Patient
     scan: Scan
-    measured: dict[str, Measured] = field(default_factory=dict)
+    measured: dict[str, Examined] = field(default_factory=dict)
     unmeasured: dict[str, Unmeasured] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)  # examinations that rules asked for and that were made
 

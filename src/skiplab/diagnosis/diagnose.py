@@ -9,7 +9,7 @@ from torch import nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import Refused, listed, one_of, positive, require
-from skiplab.diagnosis.chart import Chart, Measured, Unmeasured
+from skiplab.diagnosis.chart import Chart, Examined, Unmeasured
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.patient import SAMPLES, Patient
 from skiplab.diagnosis.report import Report
@@ -106,7 +106,7 @@ def _examine(chart: Chart, examination: Examination, left: float, budget: float)
         try:
             with limited(chart.patient.module, max(2 * part, 1.0)):
                 result = examination.measure(chart.patient, chart.scan, part)
-            chart.measured[name] = Measured(name, question, result, time.monotonic() - start)
+            chart.measured[name] = Examined(name, question, result, time.monotonic() - start)
             return
         except Refused as reason:
             why = str(reason)

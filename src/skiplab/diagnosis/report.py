@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from skiplab.diagnosis.chart import Measured, Unmeasured
+from skiplab.diagnosis.chart import Examined, Unmeasured
 from skiplab.diagnosis.finding import MARKS, SEVERITIES, Finding
 from skiplab.diagnosis.scan import Scan
 from skiplab.reporting import words
@@ -30,7 +30,7 @@ class Report:
 
     name: str
     findings: tuple[Finding, ...]
-    measured: tuple[Measured, ...]
+    measured: tuple[Examined, ...]
     unmeasured: tuple[Unmeasured, ...]
     scan: Scan
     notes: tuple[str, ...]

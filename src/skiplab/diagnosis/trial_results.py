@@ -16,7 +16,8 @@ import numpy as np
 from skiplab.checks import one_of
 from skiplab.diagnosis.comparison.drawing import in_bins
 from skiplab.diagnosis.comparison.judging import Difference, differences, in_words, mean_interval
-from skiplab.diagnosis.rates import Chosen
+from skiplab.diagnosis.rates import ChosenRate
+from skiplab.diagnosis.side_by_side import last_tenth
 from skiplab.remedies.treated import Treated
 
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ WIDTH = 116
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class Contender:
     """The network as it is, or after a remedy: losses and accuracies (seeds, steps), and which runs diverged."""
 
     id: str
     changed: str
-    rate: Chosen
+    rate: ChosenRate
     loss: np.ndarray
     accuracy: np.ndarray
     diverged: np.ndarray
@@ -41,7 +42,7 @@ class Candidate:
     @property
     def finals(self) -> np.ndarray:
         """The mean loss over the last tenth of the steps, (seeds,); NaN where a run diverged."""
-        return np.asarray(self.loss[:, -max(1, self.loss.shape[1] // 10) :].mean(1))
+        return np.asarray(last_tenth(self.loss).mean(1))
 
     @property
     def rank(self) -> float:
@@ -54,7 +55,7 @@ class RemedyTrials:
     """Candidates by rank, the untreated network among them; remedies that cannot be applied are in ``refused``."""
 
     model: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Contender, ...]
     refused: Mapping[str, str]
     seeds: tuple[int, ...]
     steps: int
@@ -65,7 +66,7 @@ class RemedyTrials:
     stopped: bool = False  # by Ctrl-C, before all remedies were tried
     copies: Mapping[str, Treated] = field(default_factory=dict)
 
-    def __getitem__(self, remedy: str) -> Candidate:
+    def __getitem__(self, remedy: str) -> Contender:
         """A candidate by its id."""
         every = {each.id: each for each in self.candidates}
         return every[one_of("remedy", remedy, every)]
@@ -102,7 +103,7 @@ class RemedyTrials:
 
         rows = []
         for each in self.candidates:
-            last = max(1, each.loss.shape[1] // 10)
+            accuracies = last_tenth(each.accuracy).mean(1)
             for place, seed in enumerate(self.seeds):
                 rows.append(
                     {
@@ -110,7 +111,7 @@ class RemedyTrials:
                         "seed": seed,
                         "rate": each.rate.rate,
                         LOSS: each.finals[place],
-                        "final accuracy": each.accuracy[place, -last:].mean(),
+                        "final accuracy": accuracies[place],
                         "diverged": bool(each.diverged[place]),
                     }
                 )
@@ -181,7 +182,7 @@ class RemedyTrials:
         rest = "\n".join(lines[len(self.candidates) + 2 :])
         return f"<p>{escape(lines[0])}</p><table><tr>{head}</tr>{body}</table><pre>{escape(rest)}</pre>"
 
-    def _row(self, each: Candidate) -> tuple[str, ...]:
+    def _row(self, each: Contender) -> tuple[str, ...]:
         """Id, final loss, difference with a star where it is shown, rate."""
         lost = int(each.diverged.sum())
         loss = in_words(each.finals) if lost < len(self.seeds) else "–"

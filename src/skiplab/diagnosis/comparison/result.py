@@ -14,8 +14,9 @@ import numpy as np
 
 from skiplab.checks import one_of
 from skiplab.diagnosis.comparison.judging import Difference, differences, in_words, mean_interval
-from skiplab.diagnosis.comparison.measuring import Measured, NotMeasured
-from skiplab.diagnosis.rates import Chosen
+from skiplab.diagnosis.comparison.measuring import ModelMeasure, NotMeasured
+from skiplab.diagnosis.rates import ChosenRate
+from skiplab.diagnosis.side_by_side import last_tenth
 from skiplab.reproduction.statistics import share_interval
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class ModelRuns:
     """The networks of one model: losses and accuracies (seeds, steps) while they train, and on the test samples."""
 
     name: str
-    rate: Chosen
+    rate: ChosenRate
     parameters: int
     loss: np.ndarray
     accuracy: np.ndarray
@@ -47,10 +48,9 @@ class ModelRuns:
     @cached_property
     def finals(self) -> Mapping[str, np.ndarray]:
         """Each network's mean over the last tenth of the steps, and what it is on the test samples; (seeds,) each."""
-        last = max(1, self.loss.shape[1] // 10)
         every = {
-            LOSS: self.loss[:, -last:].mean(1),
-            ACCURACY: self.accuracy[:, -last:].mean(1),
+            LOSS: last_tenth(self.loss).mean(1),
+            ACCURACY: last_tenth(self.accuracy).mean(1),
             TEST_LOSS: self.test_loss,
             TEST: self.test_accuracy,
         }
@@ -65,7 +65,7 @@ class ModelRuns:
         if np.isfinite(chance):
             threshold = min(1.5 * chance, chance + (1 - chance) / 18)
             return np.asarray(self.finals[ACCURACY] < threshold) if ACCURACY in self.finals else self.diverged
-        first = self.loss[:, : max(1, self.loss.shape[1] // 10)].mean(1)
+        first = last_tenth(self.loss[:, ::-1]).mean(1)
         return np.asarray(self.finals[LOSS] >= first)
 
 
@@ -79,7 +79,7 @@ class Comparison:
     trained_on: str
     loss: str
     chance: float
-    measures: tuple[Measured, ...] = ()
+    measures: tuple[ModelMeasure, ...] = ()
     unmeasured: tuple[NotMeasured, ...] = ()
     notes: tuple[str, ...] = ()
     stopped: bool = False  # by Ctrl-C, before all models were finished
