@@ -317,3 +317,24 @@ def test_a_finding_knows_the_examinations_that_its_rule_looked_at() -> None:
     assert found(network, "outlying-gain").told_by == ()  # of the weights themselves
     network[4].bias.data.fill_(-50.0)
     assert found(network, "dead-layer").told_by == ("saturation",)
+
+
+def test_a_network_that_is_one_layer_is_named_in_words() -> None:
+    network = drawn(nn.Linear(12, 4))
+    network.weight.data.zero_()
+    report = examined(network)
+    finding = next(each for each in report.findings if each.id == "zero-weights")
+    assert (finding.where, finding.words.partition(":")[0]) == (("",), "all weights of the network are 0")
+    assert "at the first step [the network]" in " ".join(repr(report).split())
+
+
+def test_a_branch_that_is_its_last_layer_is_named_once() -> None:
+    class Root(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(12, 12)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + 100 * self.layer(x)
+
+    assert found(drawn(Root()), "exploding-branch").where == ("layer",)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SEVERITIES = ("severe", "warning", "info")  # the worst first
+WHOLE = "the network"  # in words, where a network that is one layer has no name for it
 MARKS = {"severe": "✗", "warning": "!", "info": "·"}
 
 

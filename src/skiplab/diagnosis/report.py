@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from skiplab.diagnosis.chart import Examined, Unmeasured
-from skiplab.diagnosis.finding import MARKS, SEVERITIES, Finding
+from skiplab.diagnosis.finding import MARKS, SEVERITIES, WHOLE, Finding
 from skiplab.diagnosis.scan import Scan
 from skiplab.reporting import words
 from skiplab.version import __version__
@@ -121,7 +121,8 @@ class Report:
     def _based_on(self) -> str:
         scan, examined = self.scan, words.count(len(self.measured), "examination")
         samples = words.count(scan.samples, "sample")
-        return f"{scan.parameters:,} parameters, {samples}, {examined}; {scan.blocks}"
+        layers = f"; {scan.blocks}" if scan.blocks.names else ""
+        return f"{scan.parameters:,} parameters, {samples}, {examined}{layers}"
 
     def _repr_html_(self) -> str:
         """The findings as a table, and below them what was assumed and not measured."""
@@ -148,7 +149,8 @@ _FRAME = (
 
 def _told(finding: Finding) -> list[str]:
     """A finding in two or three lines: what, compared with what, and the remedy."""
-    place = f" [{', '.join(finding.where[:2])}{', …' * (len(finding.where) > 2)}]" if finding.where else ""
+    names = [name or WHOLE for name in finding.where[:2]] + ["…"] * (len(finding.where) > 2)
+    place = f" [{', '.join(names)}]" if names else ""
     mark = MARKS[finding.severity]
     first = wrap(f"{mark} {finding.severity}: {finding.words}{place}", WIDTH, subsequent_indent="    ")
     lines = [f"  {line}" for line in first]

@@ -76,7 +76,11 @@ def _times(powers: float) -> str:
 
 
 def _fall(norms: GradientNorms) -> tuple[float, float]:
-    """Slope × (blocks − 1) with its standard error over samples."""
+    """Slope × (blocks − 1) with its standard error over samples.
+
+    The error is that of blocks whose errors have nothing in common. Samples with large gradients have large ones in
+    all blocks, which moves no slope, so the error is rather too large.
+    """
     count = len(norms.layers)
     fall = float(norms.slope[0]) * (count - 1)
     at = torch.arange(count, dtype=torch.float64) - (count - 1) / 2

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from skiplab.diagnosis import thresholds as limits
 from skiplab.diagnosis.chart import Chart
-from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.finding import WHOLE, Finding
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import CERTAIN, Grade
 from skiplab.measurements.branch_ratios import BranchRatios
@@ -50,7 +50,7 @@ def zero_weights(chart: Chart) -> Iterator[Finding]:
         if share < 1:
             continue
         inside = place in branches
-        words = f"all weights of {place} are 0" + (
+        words = f"all weights of {place or WHOLE} are 0" + (
             ", so that its residual branch starts at 0, as is often meant"
             if inside
             else ": no gradient passes it at the first step"

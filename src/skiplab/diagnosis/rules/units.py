@@ -9,7 +9,7 @@ from scipy import special
 
 from skiplab.diagnosis import thresholds as limits
 from skiplab.diagnosis.chart import Chart
-from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.finding import WHOLE, Finding
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import Grade
 from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
@@ -34,7 +34,10 @@ def duplicated_units(chart: Chart) -> Iterator[Finding]:
         closest, count = float(distance.nan_to_num(2).min().clamp_min(0)), int(near.sum())
         units = near.nonzero().flatten().tolist()
         named = ", ".join(map(str, units[:4])) + ", …" * (len(units) > 4)
-        words = f"{count} units of {layer.name} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
+        place = layer.name or WHOLE
+        words = (
+            f"{count} units of {place} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
+        )
         yield finding(
             "duplicated-units",
             Grade("warning", 1.0),
@@ -67,7 +70,7 @@ def dependent_units(chart: Chart) -> Iterator[Finding]:
         return
     layer = max(layers, key=_dependence)
     words = (
-        f"three directions hold {_dependence(layer):.0%} of the responses' variance in {layer.name}, "
+        f"three directions hold {_dependence(layer):.0%} of the responses' variance in {layer.name or WHOLE}, "
         f"{float(found.dependence[0]):.0%} on average over layers"
     )
     yield finding(
