@@ -19,6 +19,7 @@ from skiplab.diagnosis.comparison.judging import Difference, differences, in_wor
 from skiplab.diagnosis.rates import ChosenRate
 from skiplab.diagnosis.side_by_side import last_tenth
 from skiplab.remedies.treated import Treated
+from skiplab.reporting import words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,9 +155,9 @@ class RemedyTrials:
         return figure
 
     def __repr__(self) -> str:
-        seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) != 1)}"
+        length = f"{words.count(len(self.seeds), 'seed')}, {words.count(self.steps, 'step')} of Adam"
         lines = [
-            f"Remedies tried on {self.model}: {seeds}, {self.steps} steps of Adam on {self.trained_on}",
+            f"Remedies tried on {self.model}: {length} on {self.trained_on}",
             *_aligned([("", LOSS, "minus untreated", "rate"), *map(self._row, self.candidates)]),
         ]
         told = [f"best: {self.best}" if self.best else "no remedy is shown to be better than no treatment"]
@@ -191,8 +192,8 @@ class RemedyTrials:
         shown = self.differences.get(each.id)
         if shown is None:
             return each.id, loss, "", f"{each.rate.rate:g}"
-        words = shown.verdict if not shown.better else ("better" if shown.better == each.id else "worse")
-        return each.id, loss, f"{shown.interval}; {words}", f"{each.rate.rate:g}"
+        verdict = shown.verdict if not shown.better else ("better" if shown.better == each.id else "worse")
+        return each.id, loss, f"{shown.interval}; {verdict}", f"{each.rate.rate:g}"
 
     def _difference_in_numbers(self, remedy: str) -> dict[str, float | None] | None:
         shown = self.differences.get(remedy)

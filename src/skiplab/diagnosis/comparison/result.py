@@ -17,6 +17,7 @@ from skiplab.diagnosis.comparison.judging import Difference, differences, in_wor
 from skiplab.diagnosis.comparison.measuring import ModelMeasure, NotMeasured
 from skiplab.diagnosis.rates import ChosenRate
 from skiplab.diagnosis.side_by_side import last_tenth
+from skiplab.reporting import words
 from skiplab.reproduction.statistics import share_interval
 
 if TYPE_CHECKING:
@@ -187,8 +188,8 @@ class Comparison:
         return write_page(self, Path(path))
 
     def __repr__(self) -> str:
-        seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) != 1)}"
-        lines = [f"{len(self.runs)} models, {seeds}, {self.steps} steps of Adam on {self.trained_on}"]
+        parts = ((len(self.runs), "model"), (len(self.seeds), "seed"), (self.steps, "step"))
+        lines = [f"{', '.join(words.count(*part) for part in parts)} of Adam on {self.trained_on}"]
         for runs in self.runs:
             lines += wrap(f"  {runs.name}: {self.summary(runs)}", WIDTH, subsequent_indent="    ")
         if self.differences:
@@ -202,17 +203,17 @@ class Comparison:
 
     def summary(self, runs: ModelRuns) -> str:
         """One model in words: what it ends with, at which rate, and how many networks fail."""
-        words = [
+        told = [
             f"{name} {in_words(values, BOUNDS.get(name, ANYWHERE))}"
             for name, values in runs.finals.items()
             if name != TEST_LOSS
         ]
-        words.append(f"rate {runs.rate}")
+        told.append(f"rate {runs.rate}")
         failures = {"diverged": runs.diverged, "never learn": runs.never_learn(self.chance)}
         for name, which in failures.items():
             if which.any():
-                words.append(f"{share_in_words(int(which.sum()), len(which))} {name}")
-        return "; ".join(words)
+                told.append(f"{share_in_words(int(which.sum()), len(which))} {name}")
+        return "; ".join(told)
 
     @property
     def refusals(self) -> list[str]:
