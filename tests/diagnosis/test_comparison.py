@@ -433,9 +433,9 @@ def test_lists_of_batches_and_losses_of_ones_own() -> None:
 
 
 def test_ctrl_c_keeps_the_models_that_are_finished() -> None:
-    def never() -> nn.Module:
+    def never(stop: type[KeyboardInterrupt] = KeyboardInterrupt) -> nn.Module:
         if seen:
-            raise KeyboardInterrupt
+            raise stop
         seen.append(1)  # the first is built to see whether it takes the data
         return nn.Linear(6, 3)
 
@@ -449,6 +449,14 @@ def test_ctrl_c_keeps_the_models_that_are_finished() -> None:
     seen.clear()
     with pytest.raises(KeyboardInterrupt):
         compare({"b": never}, samples(), seeds=2, steps=5, rate=0.01, measure=[])
+
+    class Ended(KeyboardInterrupt):
+        """As TERM raises."""
+
+    seen.clear()
+    models = {"a": lambda: nn.Linear(6, 3), "b": lambda: never(Ended)}
+    with pytest.raises(Ended):  # whoever asks for an end waits for no report
+        compare(models, samples(), seeds=2, steps=5, rate=0.01, measure=[])
 
 
 def test_an_instrument_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,8 +90,8 @@ def try_remedies(
     for group in groups:
         try:
             finished += work.tried(group, deciding, searching, choices)
-        except KeyboardInterrupt:
-            if not finished:
+        except KeyboardInterrupt as stop:
+            if not finished or type(stop) is not KeyboardInterrupt:  # such as one that TERM raises
                 raise
             tried = {each.id for each in finished}
             left = [name for each in groups for name in each if name not in tried]

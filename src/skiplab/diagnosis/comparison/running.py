@@ -103,8 +103,8 @@ def compare(
             runs = work.train(chosen.rate)
             found = work.measured(runs, instruments, looked_at)
             finished.append((_summed_up(runs, chosen, held_out, loss, device), found))
-    except KeyboardInterrupt:
-        if not finished:
+    except KeyboardInterrupt as stop:
+        if not finished or type(stop) is not KeyboardInterrupt:  # such as one that TERM raises
             raise
         left = [factory.name for factory in factories[len(finished) :]]
         notes.append(f"stopped by Ctrl-C: {', '.join(left)} not finished, and so left out.")
