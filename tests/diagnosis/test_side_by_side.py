@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import UserDict
 
 import pytest
 import torch
@@ -200,3 +201,12 @@ def test_a_course_is_refused_where_it_says_two_things() -> None:
         course_of([(x, y), (x, y)], 4, 100)
     assert course_of((x, y), None, 100).words == "30 samples in batches of 7"
     assert course_of([(x, y), (x[:9], y[:9])], None, 100).words == "2 batches of 9 to 30 samples"
+
+
+def test_a_batch_of_another_kind_of_mapping_is_cut_like_a_dict() -> None:
+    batch = UserDict({"features": torch.arange(12.0)[:, None], "labels": torch.arange(12)})
+    course = course_of(batch, 4, None)
+    assert course.per_epoch == 3
+    parts = [course.batch(0, step) for step in range(3)]
+    assert [len(part["features"]) for part in parts] == [4, 4, 4]
+    assert torch.cat([part["labels"] for part in parts]).sort().values.tolist() == [*range(12)]
