@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from skiplab.checks import Refused
@@ -107,3 +107,16 @@ def test_a_loader_that_shuffles_draws_what_it_would_have_drawn() -> None:
     assert torch.equal(one[0], other[0])
     course_of(loader, None, 3)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_network_built_for_one_batch_size_keeps_its_samples() -> None:
+    class OneSize(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x.reshape(12, 4))
+
+    patient, told = affordable(Patient.of(OneSize(), (X, LABELS)), 60.0, 2**30)
+    assert (patient.samples, told) == (12, "")

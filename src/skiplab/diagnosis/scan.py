@@ -62,8 +62,13 @@ def affordable(patient: Patient, seconds: float, memory: int) -> tuple[Patient, 
     """The patient with as many samples as time and memory allow, and a sentence where these are fewer than given."""
     if patient.samples <= LEAST_SAMPLES:
         return patient, ""
-    few = patient.fewer(LEAST_SAMPLES)
-    took, size = _passed(few)
+    try:
+        few = patient.fewer(LEAST_SAMPLES)
+        took, size = _passed(few)
+    except (
+        Refused
+    ):  # a network may be built for one batch size alone; what else is wrong the whole batch shows
+        return patient, ""
     by_time = seconds / PASSES_IN_BUDGET / max(took / few.samples, 1e-9)
     by_memory = memory / max(COPIES * size / few.samples, 1)
     most = max(LEAST_SAMPLES, int(min(by_time, by_memory)))
