@@ -12,10 +12,9 @@ torch.manual_seed(0)
 layers = [part for _ in range(29) for part in (nn.Linear(64, 64), nn.Tanh())]
 network = nn.Sequential(*layers, nn.Linear(64, 10))  # or any nn.Module of yours
 
-questions = ["layer_signals", "gradient_norms"]  # leave them out to ask all that a minute allows
-report = sl.diagnose(network, batch, examinations=questions)
+report = sl.diagnose(network, batch, examinations=["layer_signals", "gradient_norms"])  # all, if left out
 print(report)
 
-trials = sl.try_remedies(network, batch, remedies=report.proposed[:2], steps=60, seeds=3, rate=0.001)
+trials = sl.try_remedies(network, batch, remedies=report.proposed[:2], steps=40, seeds=5, rate=0.001)
 print(trials)
 figure = trials.plot()  # trials.treated("skips-identity").model is the changed copy

@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set
 from numbers import Integral, Real
+from typing import Any
 
 
 class SkiplabError(Exception):
@@ -109,3 +110,15 @@ def require(condition: bool, sentence: str) -> None:
     """Refuse with the sentence unless the condition holds."""
     if not condition:
         raise Refused(sentence)
+
+
+def device_of(device: object) -> Any:
+    """The torch.device of a name such as "cuda:0", and refuse what is none or is not on this machine."""
+    import torch
+
+    try:
+        found = torch.device(device)  # type: ignore[call-overload]
+        torch.empty(1, device=found)
+    except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError) as problem:
+        raise Refused(f"device is {device!r}, but must be one of this machine's, such as 'cpu'.") from problem
+    return found

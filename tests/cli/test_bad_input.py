@@ -86,6 +86,10 @@ def walled(counted: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli
     monkeypatch.setattr("skiplab.cli.show.drawn", lambda study, run: run)
     monkeypatch.setattr(run_command, "write_report", lambda store, out: "left out")
     monkeypatch.setattr("skiplab.cli.bench.measured", _no_benchmark)
+    monkeypatch.setattr("skiplab.diagnosis.diagnose.diagnose", _no_measuring)
+    monkeypatch.setattr("skiplab.diagnosis.comparison.compare", _no_measuring)
+    (tmp_path / "net.py").write_text(NETWORKS)
+    (tmp_path / "broken.py").write_text("def build(: pass")
     return counted
 
 
@@ -95,6 +99,10 @@ def _no_network(*_: Any) -> Path:
 
 def _no_benchmark(*_: Any) -> Any:
     raise Refused("benchmarks are not run here.")
+
+
+def _no_measuring(*_: Any, **__: Any) -> Any:
+    raise Refused("networks are not measured or trained here.")
 
 
 def _no_npm(*_: Any) -> Path:
@@ -113,6 +121,20 @@ studies = st.lists(
 )
 known = st.sampled_from(["toy2000/figure-1", "toy2000"])
 verbs = st.sampled_from(["pack", "unpack", "verify"])
+factories = st.one_of(
+    st.sampled_from(
+        ["net.py:build", "net.py:tuple_of", "net.py:none", "net.py:fails", "net.py:nothing", "net.py"]
+    ),
+    st.tuples(st.sampled_from(["timm", "torchvision", "net.py", "broken.py", "."]), words).map(":".join),
+    words,
+)
+NETWORKS = """
+from torch import nn, zeros
+def build(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+def tuple_of(): return build(), (zeros(4, 64), zeros(4).long())
+def none(): return None
+def fails(): raise KeyError("as it was told to")
+"""
 LINES: dict[str, Any] = {
     "run": st.tuples(
         studies,
@@ -137,6 +159,17 @@ LINES: dict[str, Any] = {
     "bench": st.tuples(words.filter(bool), options("--rounds", "--device", value=numbers)).map(
         lambda parts: ["bench", *parts[1], parts[0]]
     ),
+    "diagnose": st.tuples(
+        factories,
+        options("--data", "--only", "--budget", "--memory", "--html"),
+        options("--samples", "--seed", value=numbers),
+        st.sampled_from([[], ["--json"]]),
+    ).map(lambda parts: ["diagnose", *parts[1], *parts[2], *parts[3], "--", parts[0]]),
+    "compare": st.tuples(
+        st.lists(factories, max_size=3),
+        options("--data", "--measure", "--html"),
+        options("--seeds", "--steps", "--rate", value=numbers),
+    ).map(lambda parts: ["compare", *parts[1], *parts[2], "--", *parts[0]]),
     "store": st.tuples(verbs, st.lists(words, max_size=2), options("--store")).map(
         lambda parts: ["store", parts[0], *parts[1], *parts[2]]
     ),

@@ -199,7 +199,7 @@ def test_a_course_is_refused_where_it_says_two_things() -> None:
     x, y = samples()
     with pytest.raises(Refused, match="batch_size is 4, but 2 batches were given as they are"):
         course_of([(x, y), (x, y)], 4, 100)
-    assert course_of((x, y), None, 100).words == "30 samples in batches of 7"
+    assert course_of((x, y), None, 100).words == "30 samples in batches of 8"
     assert course_of([(x, y), (x[:9], y[:9])], None, 100).words == "2 batches of 9 to 30 samples"
 
 

@@ -37,6 +37,18 @@ few_and_many = pytest.mark.parametrize(
 )
 
 NOT_OF_NETWORKS = {"Ensemble", "Exact", "Lanczos", "Moments", "Subject", "autocorrelation", "results", "run"}
+NOT_OF_NETWORKS |= {
+    "compare",
+    "remedies",
+    "Recorder",
+    "LightningCallback",
+    "TrainerCallback",
+}  # tests/diagnosis
+# What would take long otherwise; an odd call may ask for other things.
+SMALL = {
+    "diagnose": {"examinations": ["layer_signals", "gradient_norms"], "budget": 5},
+    "try_remedies": {"remedies": ["gain"], "steps": 2, "seeds": 2, "rate": 0.01},
+}
 INSTRUMENTS = sorted(set(skiplab.__all__) - NOT_OF_NETWORKS)
 
 
@@ -45,7 +57,7 @@ def measured(name: str, call: OddCall) -> Any:
     instrument = getattr(sl, name)
     if name == "looks_linear":  # which takes no batch
         return instrument(call.target, **call.keywords)
-    found = instrument(call.target, call.batch, **call.keywords)
+    found = instrument(call.target, call.batch, **(SMALL.get(name, {}) | call.keywords))
     if name == "HessianProduct":
         return found(torch.ones(found.size, 1, found.dimension))
     repr(found)

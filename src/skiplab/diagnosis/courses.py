@@ -18,6 +18,7 @@ from skiplab.torch_private import tree_map_only
 from skiplab.training.loop import shuffles
 
 CPU = torch.device("cpu")
+FEWEST = 8  # samples in a batch where nobody asks for fewer and there are as many
 LARGEST_BATCH = 64  # samples per step where nobody says, and at least four steps per epoch; ours
 
 
@@ -57,7 +58,8 @@ class Shuffled(Course):
     def __init__(self, whole: Batch, size: int) -> None:
         whole_numbers(batch_size=size)
         self._whole, self._count, self._size = whole, batch_size(whole), min(size, batch_size(whole))
-        self.per_epoch = -(-self._count // self._size)
+        # A last batch of one sample has no statistics to normalise by; every epoch leaves out another one.
+        self.per_epoch = self._count // self._size + (self._count % self._size > 1)
         self.words = f"{self._count} samples in batches of {self._size}"
         self.samples = _tensor_set(whole)
 
@@ -134,7 +136,7 @@ def course_of(data: Batch | TensorSet | Iterable[Batch], size: int | None, most:
     require(len(found) > 0, "there was no batch to train on; pass one or several.")
     if len(found) == 1:
         count = batch_size(found[0])
-        return Shuffled(found[0], size or min(LARGEST_BATCH, max(1, count // 4)))
+        return Shuffled(found[0], size or min(LARGEST_BATCH, max(min(FEWEST, count), count // 4)))
     if size is not None:
         raise Refused(
             f"batch_size is {size}, but {len(found)} batches were given as they are; leave it out, or pass (inputs, "
@@ -158,7 +160,7 @@ def _tensor_set(batch: Batch) -> TensorSet | None:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         return None
     inputs, labels = batch
-    if not isinstance(inputs, Tensor) or not isinstance(labels, Tensor) or not labels.ndim:
+    if not isinstance(inputs, Tensor) or not isinstance(labels, Tensor) or not inputs.ndim * labels.ndim:
         return None
     return TensorSet(inputs, labels, 0, "", "") if len(inputs) == len(labels) else None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from torch import nn
 
 from skiplab import linear_algebra as la
-from skiplab.checks import Refused, listed, one_of, positive, require
+from skiplab.checks import Refused, listed, one_of, positive, require, whole_numbers
 from skiplab.diagnosis.chart import Chart, Examined, Unmeasured
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.patient import SAMPLES, Patient
@@ -54,6 +54,9 @@ def diagnose(
     ['layer_signals', 'gradient_norms']
     """
     budget = positive("budget", budget, BUDGET)
+    if memory is not None:
+        whole_numbers(memory=memory)
+    require(isinstance(name, str), f"name is {name!r}, but must be text, such as 'my network'.")
     listed("examinations", examinations)
     require(isinstance(model, nn.Module), f"a {type(model).__name__} was given; pass a torch.nn.Module.")
     chosen = [one_of("examination", each, [e.name for e in EXAMINATIONS]) for each in examinations or ()]

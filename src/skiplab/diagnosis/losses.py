@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from skiplab.checks import Refused
+from skiplab.checks import Refused, require
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import LABEL_KEYS, Batch, target_of
 from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, first_tensor
@@ -62,6 +62,19 @@ def loss_for(
     if output.ndim == 2 and isinstance(returned, Tensor) and target.dtype in (torch.int64, torch.uint8):
         return Loss(words, criterion=nn.CrossEntropyLoss())
     return Loss(words, loss_fn=cross_entropy_of_scores)
+
+
+def require_trainable(module: nn.Module, batch: Batch, loss: Loss) -> None:
+    """Refuse a network whose loss on a batch is no number, or does not depend on what is trained."""
+    subject = Subject.of(module, criterion=loss.criterion, loss_fn=loss.loss_fn)
+    leaves = {name: tensor.detach().requires_grad_() for name, tensor in subject.parameters.items()}
+    with subject.borrowed(), torch.enable_grad():
+        value = subject.with_tensors(leaves).map_models(lambda model: subject.loss_of(model, batch))
+    require(
+        value.requires_grad,
+        f"the loss of {type(module).__name__} depends on no parameter that is trained; set requires_grad on some, "
+        "and look for .detach() and torch.no_grad().",
+    )
 
 
 def own_loss(model: nn.Module, batch: Batch) -> Tensor:

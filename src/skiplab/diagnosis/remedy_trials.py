@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from skiplab.checks import Refused, listed, one_of, require, whole_numbers
+from skiplab.checks import Refused, device_of, listed, one_of, require, seeded, whole_numbers
 from skiplab.diagnosis.courses import Course, course_of
 from skiplab.diagnosis.data import onto
 from skiplab.diagnosis.factory import seeded_globally
-from skiplab.diagnosis.losses import Loss, loss_for
+from skiplab.diagnosis.losses import Loss, loss_for, require_trainable
 from skiplab.diagnosis.rates import ChosenRate, checked_rates, choose_rates
 from skiplab.diagnosis.side_by_side import FAILS, Entrant, Run, Tell, alike, trained
 from skiplab.diagnosis.trial_results import UNTREATED, Contender, RemedyTrials
@@ -26,6 +26,7 @@ from skiplab.subjects.subject import Criterion, LossFunction
 
 SEARCHING = 2  # seeds that choose a rate: as much work for three rates as six of the seeds that decide
 LOOKED_AT = 128  # samples that a remedy may look at
+MOST_STEPS = 10**8
 # Parameters from which candidates are trained apart: their copies would fill the memory, and stacking gains little.
 APART = 2_000_000
 
@@ -62,22 +63,29 @@ def try_remedies(
     >>> some = ["gain", "skips-identity"]
     >>> found = try_remedies(model, (x, y), remedies=some, steps=20, seeds=3, rate=0.01)
     >>> print(repr(found).splitlines()[0])  # then a table; .plot() draws, .best names the best, .treated(id) has it
-    Remedies tried on Sequential: 3 seeds, 20 steps of Adam on 16 samples in batches of 4
+    Remedies tried on Sequential: 3 seeds, 20 steps of Adam on 16 samples in batches of 8
     >>> len(found.frame())  # a row per candidate and seed, the untreated network's among them
     9
     """
     require(isinstance(model, nn.Module), f"a {type(model).__name__} was given; pass a torch.nn.Module.")
     whole_numbers(steps=steps, seeds=seeds)
+    require(steps <= MOST_STEPS, f"steps is {steps}, but must be at most {MOST_STEPS:,}.")
+    seeded(seed)
+    require(
+        isinstance(catalogue, Mapping) and len(catalogue) > 0,
+        f"catalogue is a {type(catalogue).__name__}, but must map ids to remedies, as sl.remedies.REMEDIES does.",
+    )
     listed("remedies", remedies)
     chosen = [one_of("remedy", name, catalogue) for name in dict.fromkeys(remedies or catalogue)]
     choices = checked_rates(rate, rates)
     subject = Subject.of(model, criterion=criterion, loss_fn=loss_fn)
-    place = torch.device(device) if device is not None else subject.device
+    place = subject.device if device is None else device_of(device)
     course = course_of(batches, batch_size, steps)
     looked_at = onto(course.first(LOOKED_AT), subject.device)
     loss = loss_for(model, looked_at, criterion, loss_fn)
     if not loss.known:
         raise Refused(f"{type(model).__name__} cannot be trained: {loss.words}.")
+    require_trainable(model, looked_at, loss)
     work = _Work(
         model, looked_at, {name: catalogue[name] for name in chosen}, course, loss, steps, place, tell
     )

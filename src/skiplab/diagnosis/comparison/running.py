@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, one_of, require, whole_numbers
+from skiplab.checks import Refused, device_of, one_of, require, seeded, whole_numbers
 from skiplab.data import TensorSet
 from skiplab.diagnosis import data as samples_by_name
 from skiplab.diagnosis.comparison.measuring import ModelMeasure, NotMeasured, checked, measured
@@ -76,10 +76,12 @@ def compare(
     """
     require(
         isinstance(models, Mapping) and len(models) > 0,
-        f"models is {models!r:.60}, but must map names to functions, such as {{'plain': plain, 'mine': mine}}.",
+        f"models is a {type(models).__name__}, but must map names to functions, such as {{'plain': f, 'mine': g}}.",
     )
     factories = [Factory(str(name), make) for name, make in models.items()]
     whole_numbers(seeds=seeds)
+    seeded(seed)
+    device_of(device)
     whole_numbers(
         **{name: value for name, value in (("steps", steps), ("epochs", epochs)) if value is not None}
     )
