@@ -37,7 +37,6 @@ NAMES = {
     "own_modules": "torch.nn.Module()._modules",
     "is_compiled": "torch.nn.Module._call_impl",
     "uncompiled": "torch._dynamo.OptimizedModule",
-    "as_written": "torch._dynamo",
     "has_hooks": "torch.nn.Module()._forward_hooks",
     "convolution": "torch.nn.Conv2d._conv_forward",
     "native": "torch._C",
@@ -62,21 +61,6 @@ def test_every_function_is_listed_and_tested() -> None:
     assert ours == set(NAMES), "name in NAMES what each function of torch_private reaches for"
     tests = {name.removeprefix("test_") for name in globals()}
     assert ours <= tests, f"write a test of {sorted(ours - tests)}"
-
-
-def test_as_written() -> None:
-    calls = []
-
-    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
-        calls.append(graph)
-        return graph.forward
-
-    double = torch.compile(lambda x: 2 * x, backend=backend)
-    with private.as_written():
-        assert torch.equal(double(torch.ones(2)), torch.full((2,), 2.0))
-    assert not calls
-    assert torch.equal(double(torch.ones(2)), torch.full((2,), 2.0))
-    assert calls
 
 
 def test_storage_id() -> None:

@@ -5,9 +5,7 @@ Names are looked up when they are used, so that a torch without one breaks what 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -87,15 +85,6 @@ def is_compiled(part: nn.Module) -> bool:
     return (
         getattr(part, "_orig_mod", None) is not None or getattr(part, "_compiled_call_impl", None) is not None
     )
-
-
-def as_written() -> AbstractContextManager[Any]:
-    """Calls run as they were written, whatever torch.compile made of them.
-
-    Where its compiler has not been loaded, which takes a second or two, nothing has been compiled.
-    """
-    loaded = "torch._dynamo" in sys.modules
-    return torch.compiler.set_stance("force_eager") if loaded else nullcontext()
 
 
 def own_parameters(part: nn.Module) -> dict[str, nn.Parameter | None]:

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from skiplab.checks import Refused
 from skiplab.diagnosis.comparison import compare
 from skiplab.diagnosis.comparison.judging import differences, mean_interval
-from skiplab.diagnosis.comparison.measuring import Measured
+from skiplab.diagnosis.comparison.measuring import ModelMeasure
 from skiplab.diagnosis.comparison.result import Comparison
-from skiplab.diagnosis.rates import Chosen, best_of, cautious, checked_rates, choose_rates
+from skiplab.diagnosis.rates import ChosenRate, best_of, cautious, checked_rates, choose_rates
 from skiplab.randomness import numpy_generator, torch_generator
 
 
@@ -124,7 +124,7 @@ def test_json_has_no_number_that_json_has_not(found: Comparison) -> None:
 def test_the_page_is_one_file_that_asks_nothing_of_the_network(found: Comparison, tmp_path: Path) -> None:
     page = found.save(tmp_path / "comparison.html").read_text()
     assert "residual is better" in page
-    assert "<svg" in page
+    assert "data:image/svg+xml;base64," in page
     asked = re.findall(r"(?:src|href)\s*=\s*[\"']([^\"']*)", page)
     assert all(each.startswith(("#", "data:")) for each in asked)
     assert "url(http" not in page
@@ -135,11 +135,11 @@ def test_the_page_is_one_file_that_asks_nothing_of_the_network(found: Comparison
 def test_a_page_replaces_nothing_that_is_not_ours(found: Comparison, tmp_path: Path) -> None:
     mine = tmp_path / "mine.html"
     mine.write_text("<html>my own</html>")
-    with pytest.raises(Refused, match=r"mine.html exists and is no page of `skiplab compare`; name another"):
+    with pytest.raises(Refused, match=r"mine.html exists and is no page of skiplab's; name another"):
         found.save(mine)
     assert mine.read_text() == "<html>my own</html>"
     (tmp_path / "link.html").symlink_to(mine)
-    with pytest.raises(Refused, match=r"link.html exists"):
+    with pytest.raises(Refused, match=r"link.html is a link"):
         found.save(tmp_path / "link.html")
     with pytest.raises(Refused, match=r"page.txt is no name of a page; let it end in .html"):
         found.save(tmp_path / "page.txt")
@@ -243,12 +243,12 @@ def test_intervals_are_students_and_geometric_where_asked() -> None:
 
 def test_what_is_measured_by_layer_is_averaged_over_the_layers_that_are_known() -> None:
     values = np.array([[1.0, 100.0, 7.0], [4.0, 4.0, np.nan], [np.nan, np.nan, np.nan]])
-    by_layer = Measured("a", "gradient_norms", "norm", "after", ("0", "1", "2"), values, "layer", True)
+    by_layer = ModelMeasure("a", "gradient_norms", "norm", "after", ("0", "1", "2"), values, "layer", True)
     assert by_layer.in_short == pytest.approx([10.0, 4.0, np.nan], nan_ok=True)
     assert by_layer.place == "mean over layers"
-    plain = Measured("a", "saturation", "share", "after", ("0", "1", "2"), values, "activation", False)
+    plain = ModelMeasure("a", "saturation", "share", "after", ("0", "1", "2"), values, "activation", False)
     assert plain.in_short == pytest.approx([50.5, 4.0, np.nan], nan_ok=True)
-    whole = Measured("a", "hessian_trace", "trace", "after", ("", "1", "2"), values, "part", False)
+    whole = ModelMeasure("a", "hessian_trace", "trace", "after", ("", "1", "2"), values, "part", False)
     assert whole.in_short == pytest.approx([1.0, 4.0, np.nan], nan_ok=True)
 
 
@@ -350,7 +350,7 @@ def test_the_cautious_loss_is_an_upper_end_and_divergence_is_the_worst() -> None
     assert cautious(values) == pytest.approx(high)
     assert cautious([1.0, np.nan]) == np.inf
     assert best_of({1.0: np.inf, 0.1: np.inf}) == 0.1
-    assert str(Chosen(0.1, {0.1: 1.0, 0.3: 2.0})).endswith("at the edge: a better one may lie beyond)")
+    assert str(ChosenRate(0.1, {0.1: 1.0, 0.3: 2.0})).endswith("at the edge: a better one may lie beyond)")
 
 
 # Refusals ---------------------------------------------------------------------------------------------------
@@ -433,9 +433,9 @@ def test_lists_of_batches_and_losses_of_ones_own() -> None:
 
 
 def test_ctrl_c_keeps_the_models_that_are_finished() -> None:
-    def never() -> nn.Module:
+    def never(stop: type[KeyboardInterrupt] = KeyboardInterrupt) -> nn.Module:
         if seen:
-            raise KeyboardInterrupt
+            raise stop
         seen.append(1)  # the first is built to see whether it takes the data
         return nn.Linear(6, 3)
 
@@ -449,3 +449,22 @@ def test_ctrl_c_keeps_the_models_that_are_finished() -> None:
     seen.clear()
     with pytest.raises(KeyboardInterrupt):
         compare({"b": never}, samples(), seeds=2, steps=5, rate=0.01, measure=[])
+
+    class Ended(KeyboardInterrupt):
+        """As TERM raises."""
+
+    seen.clear()
+    models = {"a": lambda: nn.Linear(6, 3), "b": lambda: never(Ended)}
+    with pytest.raises(Ended):  # whoever asks for an end waits for no report
+        compare(models, samples(), seeds=2, steps=5, rate=0.01, measure=[])
+
+
+def test_an_instrument_that_fails_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("no units\nat all")
+
+    monkeypatch.setattr("skiplab.measurements.layer_signals.layer_signals", fails)
+    networks = {"a": lambda: nn.Linear(6, 3), "b": lambda: nn.Linear(6, 3)}
+    found = compare(networks, samples(), seeds=2, steps=2, rate=0.1, measure=["layer_signals"])
+    assert {each.why for each in found.unmeasured} == {"it failed (ZeroDivisionError: no units)"}
+    assert found.names == ("a", "b")

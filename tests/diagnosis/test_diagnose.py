@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from skiplab.diagnosis import diagnose as diagnosing
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.diagnose import diagnose
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
+from skiplab.diagnosis.scan import OutOfTime, limited
 from skiplab.measurements.result import Result
 from skiplab.randomness import torch_generator
 
@@ -87,14 +89,20 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it was ended after" in report.unmeasured[0].why
 
 
-def test_a_failing_examination_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("problem", [RuntimeError, ZeroDivisionError, KeyError])
+def test_a_failing_examination_costs_only_itself(
+    problem: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*_: object) -> Result:
-        raise RuntimeError("no kernel for this\nand more")
+        raise problem("no kernel for this\nand more")
 
     own = (Examination("fails", "nothing", lambda scan: 0, fails), EXAMINATIONS[0])
     monkeypatch.setattr(diagnosing, "EXAMINATIONS", own)
     report = diagnose(network(), (X, Y), budget=10)
-    assert [each.why for each in report.unmeasured] == ["RuntimeError: no kernel for this"]
+    (left,) = report.unmeasured
+    assert left.why.startswith(f"it failed ({problem.__name__}: ")
+    assert "no kernel for this" in left.why
+    assert "\n" not in left.why
     assert [each.name for each in report.measured] == ["layer_signals"]
 
 
@@ -146,3 +154,76 @@ def test_a_chart_gives_results_by_kind() -> None:
     from skiplab.measurements.gradient_norms import GradientNorms
 
     assert Chart(None, None).get(GradientNorms) is None  # type: ignore[arg-type]
+
+
+def test_few_samples_and_nothing_measured_are_said() -> None:
+    lone = diagnose(network().eval(), (X[:1], Y[:1]), examinations=["layer_signals"], budget=10)
+    assert any(note.startswith("samples: 1, too few to tell how samples differ") for note in lone.notes)
+    assert lone.verdict == "nothing wrong found by 1 examination"
+    nothing = diagnose(network(), (X, Y), examinations=["branch_ratios"], budget=10)
+    assert nothing.verdict == "nothing could be measured"
+
+
+def test_a_layer_of_no_units_ends_in_a_report() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says of an empty matrix that there is nothing to draw
+        empty = nn.Sequential(nn.Linear(8, 0), nn.ReLU(), nn.Linear(0, 3))
+    assert diagnose(empty, (X, Y), budget=5).measured
+
+
+def test_the_text_says_what_to_do_next_where_remedies_are_proposed() -> None:
+    sick = nn.Sequential(*(part for _ in range(30) for part in (nn.Linear(8, 8), nn.Tanh())), nn.Linear(8, 3))
+    report = diagnose(sick, (X, Y), examinations=["gradient_norms"], budget=10)
+    assert "next: sl.try_remedies(model, batches, remedies=report.proposed)" in repr(report)
+    well = diagnose(network(), (X, Y), examinations=["gradient_norms"], budget=10)
+    assert "next:" not in repr(well)
+
+
+class Steps(nn.Module):
+    """As Lightning's modules: the loss function calls a part, and nobody the module."""
+
+    def __init__(self, depth: int = 3) -> None:
+        super().__init__()
+        self.body = nn.Sequential(*(Branch() for _ in range(depth)), nn.Linear(8, 3))
+
+    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
+        return nn.functional.cross_entropy(self.body(batch[0]), batch[1])
+
+
+class Branch(nn.Module):
+    """x + W₂ ρ(W₁ x)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.act, self.last = nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.last(self.act(self.first(x)))
+
+
+def test_a_network_whose_parts_alone_are_called_is_seen_inside() -> None:
+    names = ["saturation", "branch_ratios"]
+    report = diagnose(
+        Steps(), (X, Y), loss_fn=lambda m, b: m.training_step(b, 0), examinations=names, budget=10
+    )
+    assert report.result("saturation").behind == tuple(f"body.{n}.first" for n in range(3))
+    assert report.result("branch_ratios").layers == ("body.0", "body.1", "body.2")
+
+
+def test_time_ends_where_parts_alone_are_called() -> None:
+    model = Steps()
+    with pytest.raises(OutOfTime), limited(model, -1.0):
+        model.training_step((X, Y), 0)
+
+
+def test_a_compiled_network_is_examined_as_it_was_written() -> None:
+    compiled: list[object] = []
+
+    def compiler(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> object:
+        compiled.append(graph)
+        return graph.forward
+
+    model = torch.compile(nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3)), backend=compiler)
+    report = diagnose(model, (X, Y), examinations=["gradient_norms", "layer_signals"], budget=30)
+    assert len(report.measured) == 2
+    assert not compiled

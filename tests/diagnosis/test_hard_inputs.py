@@ -152,7 +152,7 @@ def test_no_remedy_is_proposed_for_numbers_that_came_with_the_input() -> None:
 def test_a_report_of_nothing_does_not_call_the_network_healthy() -> None:
     report = diagnose(network(), (X, Y), budget=1e-9)
     assert not report.measured
-    assert report.verdict == "nothing measured"
+    assert report.verdict == "nothing could be measured"
 
 
 def test_an_examination_that_fails_in_any_way_does_not_lose_the_others(
@@ -165,7 +165,7 @@ def test_an_examination_that_fails_in_any_way_does_not_lose_the_others(
     monkeypatch.setattr(diagnosing, "EXAMINATIONS", (failing, *diagnosing.EXAMINATIONS[:1]))
     report = diagnose(network(), (X, Y), budget=20)
     assert [each.name for each in report.measured] == ["layer_signals"]
-    assert report.unmeasured[0].why == "KeyError: 'gone'"
+    assert report.unmeasured[0].why == "it failed (KeyError: 'gone')"
 
 
 def test_a_function_that_ends_python_is_told_in_one_sentence(tmp_path: Any) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from skiplab.diagnosis.losses import class_axis, cross_entropy_of_scores, loss_for
 from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
 
 STREAM = torch_generator(0, "test losses")
 X = torch.randn(6, 4, generator=STREAM)
@@ -82,3 +83,11 @@ def test_scores_on_two_axes_are_not_told_apart() -> None:
     assert class_axis(torch.zeros(2, 5, 5), labels) is None
     assert class_axis(torch.zeros(2, 7, 5), labels) == 1
     assert class_axis(torch.zeros(2, 5, 7), labels) == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8])
+def test_labels_of_every_whole_type_have_the_same_cross_entropy(dtype: torch.dtype) -> None:
+    model, batch = nn.Linear(4, 3), (X, LABELS.to(dtype))
+    found = loss_for(model, batch, None, None)
+    subject = Subject.of(model, criterion=found.criterion, loss_fn=found.loss_fn)
+    assert subject.losses(batch).item() == pytest.approx(F.cross_entropy(model(X), LABELS).item())

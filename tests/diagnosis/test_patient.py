@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from skiplab.checks import Refused
+from skiplab.diagnosis.courses import course_of
 from skiplab.diagnosis.patient import Patient, gathered, has_fresh_statistics
 from skiplab.diagnosis.scan import OutOfTime, affordable, limited, scanned
 from skiplab.randomness import torch_generator
@@ -95,3 +97,26 @@ def test_time_ends_at_the_next_call() -> None:
     with pytest.raises(OutOfTime), limited(network, -1.0):
         network(X)
     network(X)  # nothing is left behind
+
+
+def test_a_loader_that_shuffles_draws_what_it_would_have_drawn() -> None:
+    loader = DataLoader(TensorDataset(torch.arange(32.0)[:, None]), batch_size=4, shuffle=True)
+    before = torch.get_rng_state()
+    one, other = gathered(loader, 8), gathered(loader, 8)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(one[0], other[0])
+    course_of(loader, None, 3)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_network_built_for_one_batch_size_keeps_its_samples() -> None:
+    class OneSize(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x.reshape(12, 4))
+
+    patient, told = affordable(Patient.of(OneSize(), (X, LABELS)), 60.0, 2**30)
+    assert (patient.samples, told) == (12, "samples: all 12, since the network fails on fewer")

@@ -176,9 +176,10 @@ def test_a_function_keeps_its_name_and_settings() -> None:
     assert "layer_signals/0" not in found
 
 
-def test_an_instrument_that_fails_ends_itself_and_not_the_training() -> None:
+@pytest.mark.parametrize("problem", [RuntimeError, TypeError, ZeroDivisionError])
+def test_an_instrument_that_fails_ends_itself_and_not_the_training(problem: type[Exception]) -> None:
     def odd(target: Any, batch: Any) -> Any:
-        raise RuntimeError("no such kernel\nmore")
+        raise problem("no such kernel\nmore")
 
     recorder = Recorder(every=1, instruments=[odd, "layer_signals"], share=1.0)
     with pytest.warns(SlowRecording, match="odd is not recorded any more: no such kernel$"):

@@ -13,7 +13,7 @@ from skiplab.diagnosis.diagnose import diagnose
 from skiplab.diagnosis.finding import Finding
 from skiplab.diagnosis.references import references
 from skiplab.diagnosis.report import Report
-from skiplab.diagnosis.rules.gradients import _correlation
+from skiplab.diagnosis.rules.gradients import _correlation, _times
 from skiplab.diagnosis.rules.units import expected_pairs
 from skiplab.diagnosis.thresholds import Limits
 from skiplab.randomness import torch_generator
@@ -217,3 +217,124 @@ def test_sharp_curvature_is_a_warning_only_where_published_networks_are_comparab
     assert sharpness(steep).statistic > 7e4
     assert sharpness(steep).severity == "warning"
     assert sharpness(nn.Sequential(nn.LayerNorm(12), *steep)).severity == "info"
+
+
+def test_words_name_the_layer_whose_number_they_tell() -> None:
+    network = drawn(chain(12), 0.3)
+    finding = found(network, "vanishing-signals")
+    outputs, x = {}, X
+    for name, part in network.named_children():
+        x = part(x)
+        if isinstance(part, nn.Linear):
+            outputs[name] = float(x.detach().square().mean().sqrt())
+    worst = next(name for name in outputs if f"output of layer {name} has" in finding.words)
+    assert finding.statistic == pytest.approx(outputs[worst] / outputs["0"], rel=1e-4)
+    assert f"from layer {finding.where[0]} on" in finding.words
+    assert worst != finding.where[0]  # the trouble begins before it is worst
+
+
+def test_a_large_layer_is_compared_in_words_with_what_its_number_compares_it_with() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[6].weight.data.mul_(100)
+    finding = found(network, "outlying-gain")
+    which = "any other" if "no layer is more than" in finding.reference else "the median"
+    assert (
+        finding.words
+        == f"the weights of 6 are {finding.statistic:.3g} times as large as those of {which} layer"
+    )
+
+
+def test_a_large_branch_has_its_number_in_words() -> None:
+    network = drawn(residual(), 0.01)
+    network[2].last.weight.data.mul_(30_000)
+    finding = found(network, "exploding-branch")
+    assert f"{finding.statistic:.3g} times" in finding.words
+
+
+class Attends(nn.Module):
+    """Softmax over features after a steep layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores, self.soft, self.head = nn.Linear(12, 12), nn.Softmax(-1), nn.Linear(12, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.soft(self.scores(x)))
+
+
+def test_a_sharp_softmax_is_told_by_its_rows() -> None:
+    finding = found(drawn(Attends(), 1000.0), "saturated-activations")
+    assert finding.where == ("scores", "soft")
+    assert "of the rows of soft give more than 99 % of their weight to one entry" in finding.words
+    assert finding.unit == "share of rows"
+
+
+def test_inputs_that_are_not_finite_are_told_as_such_and_no_remedy_is_proposed() -> None:
+    report = diagnose(drawn(chain()), (X.clone().fill_(math.nan), Y), examinations=CHEAP, budget=30)
+    finding = report.findings[0]
+    assert finding.words == "the input itself holds numbers that are not finite (NaN or ∞)"
+    assert finding.remedy == ()
+
+
+def test_a_factor_is_written_out_beside_its_logarithm() -> None:
+    assert _times(math.log(500)) == "500 times (6.2 powers of e)"
+    assert _times(1000.0) == "10^434 times (1e+03 powers of e)"  # more than a float holds
+
+
+def test_both_symmetries_are_told_and_none_that_is_unknown() -> None:
+    names = ["permutation_symmetry", "rescaling_symmetry"]
+    report = diagnose(drawn(chain(3), 1.0), (X, Y), examinations=names, budget=30)
+    words = next(each.words for each in report.findings if each.id == "symmetric-units")
+    assert "permuting a layer's units moves outputs by 0.0%" in words
+    assert "rescaling two layers moves outputs by 0.0%" in words
+    loss = nn.CrossEntropyLoss()
+    unknown = diagnose(
+        drawn(chain(3), 1.0), (X, Y), loss_fn=lambda m, b: loss(m(b[0]), b[1]), examinations=names, budget=30
+    )
+    assert not any("nan" in each.words for each in unknown.findings)
+
+
+def test_complex_weights_are_compared_by_their_size() -> None:
+    class Complex(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(*(nn.Linear(12, 12, dtype=torch.cfloat) for _ in range(4)))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layers(x.to(torch.cfloat)).abs()[:, :4]
+
+    network = Complex()
+    network.layers[2].weight.data.mul_(100j)
+    assert found(network, "outlying-gain").where == ("layers.2",)
+
+
+def test_a_finding_knows_the_examinations_that_its_rule_looked_at() -> None:
+    told_by = {each.id: each.told_by for each in examined(drawn(chain(12), 0.3)).findings}
+    assert told_by["vanishing-signals"] == ("layer_signals",)
+    assert told_by["vanishing-gradients"] == ("gradient_norms",)
+    network = drawn(chain(), math.sqrt(2))
+    network[6].weight.data.mul_(100)
+    assert found(network, "outlying-gain").told_by == ()  # of the weights themselves
+    network[4].bias.data.fill_(-50.0)
+    assert found(network, "dead-layer").told_by == ("saturation",)
+
+
+def test_a_network_that_is_one_layer_is_named_in_words() -> None:
+    network = drawn(nn.Linear(12, 4))
+    network.weight.data.zero_()
+    report = examined(network)
+    finding = next(each for each in report.findings if each.id == "zero-weights")
+    assert (finding.where, finding.words.partition(":")[0]) == (("",), "all weights of the network are 0")
+    assert "at the first step [the network]" in " ".join(repr(report).split())
+
+
+def test_a_branch_that_is_its_last_layer_is_named_once() -> None:
+    class Root(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(12, 12)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + 100 * self.layer(x)
+
+    assert found(drawn(Root()), "exploding-branch").where == ("layer",)

@@ -74,14 +74,11 @@ def test_zero_columns_are_refused() -> None:
         style.new_figure(columns=0)
 
 
-def test_a_figure_as_text_is_one_svg_element_and_the_same_each_time() -> None:
-    from skiplab.figures.style import new_figure, svg_text
-
-    def text() -> str:
-        figure, axes = new_figure()
+def test_a_figure_as_svg_has_the_same_bytes_each_time() -> None:
+    def drawn() -> bytes:
+        figure, axes = style.new_figure()
         axes[0, 0].plot([1, 2], [3, 4])
-        return svg_text(figure)
+        return style.svg(figure)
 
-    assert text() == text()
-    assert text().startswith("<svg")
-    assert text().rstrip().endswith("</svg>")
+    assert drawn() == drawn()
+    assert drawn().rstrip().endswith(b"</svg>")

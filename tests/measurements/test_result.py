@@ -174,5 +174,7 @@ def test_what_spans_decades_is_drawn_so_unless_it_is_not_positive() -> None:
 
     sizes = normal(2, 3).exp()
     assert Decades(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "log"
+    unknown = sizes * torch.nan
+    Decades(("a", "b", "c"), unknown).plot().draw_without_rendering()  # nothing to take logarithms of
     assert Decades(("a", "b", "c"), sizes * torch.tensor([1, 0, 1])).plot().axes[0].get_yscale() == "linear"
     assert Lengths(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "linear"

@@ -267,3 +267,21 @@ def test_networks_and_layers_without_activations_are_refused() -> None:
         saturation(mixed(), X, layers=["0"])
     with pytest.raises(Refused, match="layer '0' calls no activation on this batch"):
         saturation(mixed(), X, layers=["1", "0"])
+
+
+class Twice(nn.Module):
+    """Two layers with one activation, a module or a function, behind each."""
+
+    def __init__(self, activation: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.first, self.second, self.act = nn.Linear(4, 4), nn.Linear(4, 4), activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.second(self.act(self.first(x))))
+
+
+@pytest.mark.parametrize("activation", [nn.ReLU(), torch.relu, torch.tanh])
+def test_the_layer_before_each_call_of_an_activation_is_known(activation: Callable[[Tensor], Tensor]) -> None:
+    x = torch.randn(5, 4, generator=torch_generator(0, "test behind"))
+    assert saturation(nn.Sequential(Twice(activation)), x).behind == ("0.first", "0.second")
+    assert saturation(nn.Sequential(nn.ReLU(), nn.Linear(4, 4)), x).behind == ("",)

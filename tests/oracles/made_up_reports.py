@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from skiplab.diagnosis.chart import Measured, Unmeasured
+from skiplab.diagnosis.chart import Examined, Unmeasured
 from skiplab.diagnosis.finding import Finding
 from skiplab.diagnosis.patient import Patient
 from skiplab.diagnosis.report import Report
@@ -48,6 +48,7 @@ VANISHING = Finding(
     support="17 of 20 claims of orhan2018 hold in our runs",
     remedy=("skips-identity", "gain"),
     weight=5.0,
+    told_by=("gradient_norms",),
 )
 DEAD = Finding(
     "dead-units",
@@ -60,6 +61,7 @@ DEAD = Finding(
     reference="healthy networks have at most 0.4",
     paper="orhan2018/figure-4, balduzzi2017",
     remedy=("gain",),
+    told_by=("singularities",),
 )
 SHALLOW = Finding(
     "shallow-paths",
@@ -86,7 +88,7 @@ def report(
         "gradient_norms": gradient_norms(patient.subject, patient.batch),
         "singularities": singularities(patient.subject, patient.batch),
     }
-    measured = tuple(Measured(each, f"question of {each}", result, 0.25) for each, result in results.items())
+    measured = tuple(Examined(each, f"question of {each}", result, 0.25) for each, result in results.items())
     left = (Unmeasured("path_depth", "how deep paths are", "the network has no residual branch"),)
     scan = dataclasses.replace(scanned(patient), seconds=0.001)
     return Report(name, findings, measured, left, scan, patient.assumed, 3.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from skiplab.checks import Refused
 from skiplab.remedies import REMEDIES, add_skips, rescale_branches
+from skiplab.remedies.recorded_pass import recorded
 from skiplab.subjects.residual_blocks import residual_blocks
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
@@ -172,3 +174,27 @@ def test_one_over_the_root_of_n_keeps_the_variance_below_e() -> None:
     assert len(residual_blocks(net, x).blocks) == count
     variance = rescale_branches(net, x).model(x).square().mean() / x.square().mean()
     assert variance.item() == pytest.approx((1 + 1 / count) ** count, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda x, f: x + f,
+        lambda x, f: torch.add(x, other=f),
+        lambda x, f: torch.add(input=x, other=f),
+        lambda x, f: torch.add(x, f / 2, alpha=2),
+    ],
+)
+def test_the_sizes_of_a_sum_are_the_same_however_it_is_written(add: Any) -> None:
+    class Sum(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(5, 5, dtype=torch.float64)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return add(x, self.layer(x))
+
+    net, x = Sum(), normal(7, 5)
+    (sizes,) = [step.sizes for step in recorded(net, x).steps if step.sizes]
+    parts = (x, net.layer(x), x + net.layer(x))
+    assert sizes == pytest.approx([part.detach().square().mean().sqrt().item() for part in parts])

@@ -204,3 +204,8 @@ def test_an_embedding_is_not_redrawn_through_the_head_that_shares_it() -> None:
 def test_what_cannot_be_drawn_is_refused(net: nn.Module, settings: dict, words: str) -> None:
     with pytest.raises(Refused, match=words):
         initialise(net, normal(7, 5), **settings)
+
+
+def test_a_network_that_is_one_layer_is_named() -> None:
+    net = nn.Linear(5, 3, dtype=torch.float64)
+    assert initialise(net, normal(7, 5)).changed.startswith("1 layer (the network) drawn anew")

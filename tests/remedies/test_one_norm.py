@@ -94,3 +94,10 @@ def test_what_cannot_be_normalised_is_refused(
 ) -> None:
     with pytest.raises(Refused, match=words):
         normalise_at(net, batch, **settings)
+
+
+def test_one_sample_has_no_layer_whose_outputs_differ() -> None:
+    with pytest.raises(
+        Refused, match=r"has no layer up to its middle .* whose outputs differ between samples"
+    ):
+        normalise_at(mlp(), normal(1, 5))

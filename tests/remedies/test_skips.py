@@ -214,3 +214,9 @@ def test_what_torch_compile_made_is_refused(remedy: Callable[..., Treated]) -> N
         Refused, match=r"the network was made by torch\.compile; treat the module it was made of"
     ):
         remedy(torch.compile(mlp(), backend="eager"), normal(7, 5))
+
+
+def test_inputs_that_are_not_finite_do_not_look_overwritten() -> None:
+    net, x = mlp(), normal(7, 5)
+    x[0, 0] = torch.nan
+    assert add_skips(net, x).changed.startswith("identity skips over")

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skiplab.checks import Refused, near, printable, require
+from skiplab.checks import one_of, printable, require
 from skiplab.cli.options import JsonOption
 from skiplab.cli.terminal import prints_to_stderr
 
 if TYPE_CHECKING:
     from skiplab.diagnosis.factory import Factory
-
-KINDS = {"digits": (10, 1), "cifar10": (10, 3), "random": (None, None)}  # classes and channels
 
 
 def compare(
@@ -44,19 +42,19 @@ def compare(
     Runs the files that are named. Exit status: 0 done, 1 an error, 2 wrong usage, 130 ended by Ctrl-C with what was
     finished.
     """
-    if data not in KINDS:
-        raise Refused(f"data {data!r} is unknown; choose one of {', '.join(KINDS)}.{near(data, KINDS)}")
     from skiplab.diagnosis.comparison import compare as compared
     from skiplab.diagnosis.comparison.measuring import checked
-    from skiplab.diagnosis.comparison.page import check
+    from skiplab.diagnosis.single_page import refuse_foreign
+    from skiplab.diagnosis.targets import FITTING
     from skiplab.waiting import Waiting
 
+    one_of("data", data, FITTING)
     instruments = checked([name.strip() for name in measure.split(",") if name.strip()])
     if html is not None:
-        check(html)  # before hours of training
+        refuse_foreign(html)  # before hours of training
     # What a file prints must not stand before the JSON.
     with prints_to_stderr(really=as_json):
-        factories = _factories(models, *KINDS[data])
+        factories = _factories(models, *FITTING[data])
         # A factory is handed on as it is, since its own function may draw from a seed or generator.
         makers = {name: factory.make for name, factory in factories.items()}
         with Waiting("compare") as line:

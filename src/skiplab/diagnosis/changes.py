@@ -19,31 +19,6 @@ GONE, BETTER, SAME, WORSE, NEW, UNKNOWN = "gone", "better", "the same", "worse",
 FACT = "a fact"  # information on both sides, or on the one there is: neither better nor worse
 ORDER = (NEW, WORSE, SAME, UNKNOWN, BETTER, GONE, FACT)  # what needs a look first
 SIGNS = {GONE: "✓", BETTER: "✓", SAME: "=", WORSE: "✗", NEW: "✗", UNKNOWN: "?", FACT: "·"}
-# The examinations that can tell a finding: without all that told it before, its absence means nothing.
-TOLD_BY = {
-    "dead-layer": ("layer_signals",),
-    "dead-units": ("saturation", "singularities", "activation_patterns"),
-    "zero-weights": ("layer_signals",),
-    "duplicated-units": ("singularities", "permutation_symmetry"),
-    "saturated-activations": ("saturation",),
-    "outlying-gain": ("layer_signals",),
-    "exploding-branch": ("branch_ratios",),
-    "vanishing-gradients": ("layer_signals", "gradient_norms"),
-    "exploding-gradients": ("layer_signals", "gradient_norms"),
-    "vanishing-signals": ("layer_signals",),
-    "exploding-signals": ("layer_signals",),
-    "shattered-gradients": ("gradient_shattering",),
-    "degenerate-curvature": ("hessian_spectrum",),
-    "negative-curvature": ("hessian_spectrum", "hessian_extremes"),
-    "sharp-curvature": ("hessian_extremes", "hessian_trace"),
-    "dependent-units": ("singularities",),
-    "overlapping-weights": ("singularities",),
-    "noise-sensitive": ("weight_noise", "layer_cushions", "interlayer_cushions"),
-    "gradient-leaks": ("dominant_gradient_flow",),
-    "shallow-paths": ("path_depth",),
-    "deep-paths": ("path_depth",),
-    "symmetric-units": ("permutation_symmetry", "rescaling_symmetry"),
-}
 MOST_FINDINGS, MOST_NUMBERS, WIDTH = 12, 8, 100
 
 
@@ -174,7 +149,7 @@ def _changed(before: Report, after: Report) -> tuple[Change, ...]:
         return finding.id, () if finding.id in only_facts else finding.where[:1]
 
     old, new = ({key(each): each for each in report.findings} for report in (before, after))
-    old_names, new_names = ({each.name for each in report.measured} for report in (before, after))
+    examined = {each.name for each in after.measured}
     found = []
     for place in dict.fromkeys((*new, *old)):
         was, now = old.get(place), new.get(place)
@@ -183,8 +158,7 @@ def _changed(before: Report, after: Report) -> tuple[Change, ...]:
         elif was is None:
             kind = NEW
         elif now is None:
-            told_by = old_names & set(TOLD_BY.get(was.id, ()))
-            kind = UNKNOWN if told_by and not told_by & new_names else GONE
+            kind = GONE if set(was.told_by) <= examined else UNKNOWN
         else:
             kind = _direction(was, now)
         found.append(Change(kind, was, now))

@@ -14,7 +14,7 @@ R = TypeVar("R", bound=Result)
 
 
 @dataclass(frozen=True)
-class Measured:
+class Examined:
     """One examination that was made: its result, and the seconds it took."""
 
     name: str
@@ -48,13 +48,15 @@ class Chart:
 
     patient: Patient
     scan: Scan
-    measured: dict[str, Measured] = field(default_factory=dict)
+    measured: dict[str, Examined] = field(default_factory=dict)
     unmeasured: dict[str, Unmeasured] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)  # examinations that rules asked for and that were made
 
-    def get(self, kind: type[R]) -> R | None:
-        """The result of a kind, if there is one."""
+    def get(self, kind: type[R], name: str | None = None) -> R | None:
+        """The result of a kind, and of an examination where several have results of that kind, if there is one."""
         for each in self.measured.values():
-            if isinstance(each.result, kind):
+            if isinstance(each.result, kind) and name in (None, each.name):
+                self.read.add(each.name)
                 return each.result
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from skiplab.checks import Refused, require, whole_numbers
 from skiplab.data import TensorSet
+from skiplab.diagnosis.factory import seeded_globally
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.torch_private import tree_map_only
 from skiplab.training.loop import shuffles
@@ -133,7 +134,8 @@ def course_of(data: Batch | TensorSet | Iterable[Batch], size: int | None, most:
         whole_numbers(batch_size=size)
     if isinstance(data, TensorSet):
         data = (data.inputs, data.labels)
-    found = list(itertools.islice(batches_of(data), most))
+    with seeded_globally(0):  # a loader that shuffles draws from the global streams
+        found = [_plain(batch) for batch in itertools.islice(batches_of(data), most)]
     require(len(found) > 0, "there was no batch to train on; pass one or several.")
     if len(found) == 1:
         count = batch_size(found[0])
@@ -144,6 +146,11 @@ def course_of(data: Batch | TensorSet | Iterable[Batch], size: int | None, most:
             "targets)."
         )
     return InBatches(found)
+
+
+def _plain(batch: Batch) -> Batch:
+    """A batch with names as a plain dict: what tokenizers of Hugging Face return is none, and would not be cut."""
+    return dict(batch) if isinstance(batch, Mapping) else batch
 
 
 @lru_cache(maxsize=256)

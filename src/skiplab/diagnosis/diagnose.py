@@ -9,20 +9,22 @@ from torch import nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import Refused, listed, one_of, positive, require
-from skiplab.diagnosis.chart import Chart, Measured, Unmeasured
+from skiplab.diagnosis.chart import Chart, Examined, Unmeasured
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
 from skiplab.diagnosis.patient import SAMPLES, Patient
 from skiplab.diagnosis.report import Report
 from skiplab.diagnosis.rules import findings_of
-from skiplab.diagnosis.scan import OutOfTime, affordable, limited, scanned
+from skiplab.diagnosis.scan import LEAST_SAMPLES, OutOfTime, affordable, limited, scanned
 from skiplab.interruption import unchanged_by_ctrl_c
 from skiplab.subjects.batches import Batch
+from skiplab.subjects.hooks import as_written
 from skiplab.subjects.subject import Criterion, LossFunction
 from skiplab.torch_private import uncompiled
 
 BUDGET = 60.0  # seconds
 SHARE = 0.4  # of the time left that one examination may take
 STOPPED = "ended by Ctrl-C: findings rest on what was measured until then"
+FEW = f"samples: {{}}, too few to tell how samples differ; pass {LEAST_SAMPLES} or more"
 MOST_OF_ALL = 0.25  # of the whole budget that one examination may take
 
 
@@ -57,18 +59,22 @@ def diagnose(
         positive("memory in bytes", memory, 8_000_000_000)
     require(isinstance(name, str), f"name is {name!r}, but must be text, such as 'my network'.")
     listed("examinations", examinations)
+    require(isinstance(model, nn.Module), f"a {type(model).__name__} was given; pass a torch.nn.Module.")
     chosen = [one_of("examination", each, [e.name for e in EXAMINATIONS]) for each in examinations or ()]
     start = time.monotonic()
     tell("a first pass")
     model = uncompiled(model)  # what is compiled hides the calls of its layers
-    patient = Patient.of(model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples, settled=False)
-    room = la.budget_of(memory, patient.subject.device)
-    patient, fewer = affordable(patient, budget, room)
-    chart = Chart(patient, scanned(patient))
+    with as_written(model):
+        patient = Patient.of(
+            model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples, settled=False
+        )
+        room = la.budget_of(memory, patient.subject.device)
+        patient, fewer = affordable(patient, budget, room)
+        chart = Chart(patient, scanned(patient))
     planned = [each for each in EXAMINATIONS if not chosen or each.name in chosen]
     stopped = ""
     try:
-        with unchanged_by_ctrl_c((model,)):
+        with unchanged_by_ctrl_c((model,)), as_written(model):
             for place, examination in enumerate(planned, 1):
                 left = budget - (time.monotonic() - start)
                 tell(f"{place}/{len(planned)} {examination.name}, at most {max(left, 1):.0f} s more")
@@ -83,7 +89,8 @@ def diagnose(
     # Weights that a parametrisation computes, such as spectral_norm's, change its buffers when read in training mode.
     with patient.subject.borrowed():
         findings = findings_of(chart)
-    notes = (*patient.assumed, *(note for note in (fewer, stopped) if note))
+    few = FEW.format(patient.samples) if patient.samples < LEAST_SAMPLES else ""
+    notes = (*patient.assumed, *(note for note in (fewer, few, stopped) if note))
     seconds = time.monotonic() - start
     return Report(
         name or type(model).__name__,
@@ -114,14 +121,13 @@ def _examine(chart: Chart, examination: Examination, left: float, budget: float)
         try:
             with limited(chart.patient.module, max(2 * part, 1.0)):
                 result = examination.measure(chart.patient, chart.scan, part)
-            chart.measured[name] = Measured(name, question, result, time.monotonic() - start)
+            chart.measured[name] = Examined(name, question, result, time.monotonic() - start)
             return
         except Refused as reason:
             why = str(reason)
         except OutOfTime:
             why = f"it was ended after {time.monotonic() - start:.0f} s, its part of the budget"
-        except Exception as problem:
-            # Whatever of torch, a network or an instrument fails here must not lose what the others found.
-            said = (str(problem).strip().splitlines() or ["no reason given"])[0]
-            why = f"{type(problem).__name__}: {said[:160]}"
+        except Exception as problem:  # whatever fails here must not lose what other examinations found
+            said = str(problem).strip().partition("\n")[0][:160]
+            why = f"it failed ({type(problem).__name__}{f': {said}' if said else ''})"
     chart.unmeasured[name] = Unmeasured(name, question, why)

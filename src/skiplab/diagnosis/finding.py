@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SEVERITIES = ("severe", "warning", "info")  # the worst first
+WHOLE = "the network"  # in words, where a network that is one layer has no name for it
 MARKS = {"severe": "✗", "warning": "!", "info": "·"}
 
 
@@ -20,7 +21,7 @@ class Finding:
     ``skiplab.remedies``. ``weight`` ranks findings of one severity: by how many natural logarithms the statistic is
     over its limit.
     ``usual`` are the ends of the range that ``reference`` speaks of, infinite where it has one end alone, NaN where
-    there is no range.
+    there is no range. ``told_by`` are the examinations without which the finding could not be made.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Finding:
     high: float = math.nan
     weight: float = 0.0
     usual: tuple[float, float] = (math.nan, math.nan)
+    told_by: tuple[str, ...] = ()
 
     @property
     def rank(self) -> tuple[int, float]:

@@ -99,9 +99,8 @@ def cross_entropy_of_scores(model: nn.Module, batch: Batch) -> Tensor:
     assert scores is not None
     axis = class_axis(scores, target)
     assert axis is not None
-    return F.cross_entropy(
-        scores.movedim(axis, -1).flatten(0, -2), target.flatten().long(), ignore_index=IGNORED
-    )
+    classes = target.flatten().long()  # torch takes no shorter whole numbers
+    return F.cross_entropy(scores.movedim(axis, -1).flatten(0, -2), classes, ignore_index=IGNORED)
 
 
 def class_axis(output: Tensor, target: Tensor) -> int | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from skiplab.diagnosis.chart import Measured
+from skiplab.diagnosis.chart import Examined
 from skiplab.diagnosis.finding import MARKS, SEVERITIES, Finding
 from skiplab.diagnosis.papers import sources_in
 from skiplab.diagnosis.scan import Scan
@@ -122,7 +122,7 @@ def structure(scan: Scan) -> list[tuple[str, str]]:
     return [*rows, (words.count(len(residual.blocks), "residual addition"), "; ".join(lines) or "none")]
 
 
-def answer(measured: Measured) -> dict[str, Any]:
+def answer(measured: Examined) -> dict[str, Any]:
     """What the page shows of one examination."""
     figure, trouble = drawn(measured.result)
     table = measured.result.frame()
@@ -144,11 +144,7 @@ def drawn(result: Result) -> tuple[str, str]:
     """The result's figure as an image, or why there is none."""
     try:
         return picture(result.plot()), ""
-    except (
-        ValueError,
-        RuntimeError,
-        ImportError,
-    ) as problem:  # a layer's name may read as broken mathematics
+    except Exception as problem:  # a page without one figure is better than no page
         return "", f"{type(problem).__name__}: {problem}".strip().splitlines()[0]
 
 

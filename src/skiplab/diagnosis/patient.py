@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, require, whole_numbers
+from skiplab.checks import Refused, whole_numbers
+from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for
 from skiplab.measurements.batch_statistics import normalisation_layers, with_batch_statistics
 from skiplab.subjects import Subject
@@ -54,12 +55,7 @@ class Patient:
         Where it is not to be ``settled``, the last is left to ``settled()``, which runs the network on all samples.
         """
         whole_numbers(samples=samples)
-        require(
-            isinstance(module, nn.Module), f"a {type(module).__name__} was given; pass a torch.nn.Module."
-        )
-        subject = Subject.of(
-            module, criterion=criterion, loss_fn=loss_fn
-        )  # refuses what cannot be measured at all
+        subject = Subject.of(module, criterion=criterion, loss_fn=loss_fn)
         batch = gathered(batches, samples, lambda batch: runs_on(subject, batch))
         return Patient.on(module, batch, loss_for(module, batch, criterion, loss_fn), settled=settled)
 
@@ -99,11 +95,13 @@ def gathered(
     """
     parts: list[Batch] = []
     count = 0
-    for batch in batches_of(batches):
-        parts.append(batch)
-        count += batch_size(batch)
-        if count >= samples:
-            break
+    # A loader that shuffles draws from the global streams: training afterwards has the batches it would have had.
+    with seeded_globally(0):
+        for batch in batches_of(batches):
+            parts.append(batch)
+            count += batch_size(batch)
+            if count >= samples:
+                break
     whole = parts[0]
     if len(parts) > 1:
         try:

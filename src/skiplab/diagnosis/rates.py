@@ -27,7 +27,7 @@ Entering = Callable[[str, int, float], Entrant]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenRate:
     """A learning rate, the cautious loss of every rate that was tried, and whether a better one may lie beyond."""
 
     rate: float
@@ -70,10 +70,10 @@ def choose_rates(
     steps: int,
     device: str | torch.device = "cpu",
     tell: Tell = lambda text: None,
-) -> dict[str, Chosen]:
+) -> dict[str, ChosenRate]:
     """The best rate of every network; ``entering(name, seed, rate)`` makes one that has not been trained."""
     if rates is not None and len(rates) == 1:
-        return {name: Chosen(rates[0], {}) for name in names}
+        return {name: ChosenRate(rates[0], {}) for name in names}
     found: dict[str, dict[float, float]] = {name: {} for name in names}
     wanted = dict.fromkeys(names, tuple(rates or START))
     while wanted:
@@ -93,7 +93,7 @@ def choose_rates(
                 ends = [run.final_loss for run in runs if run.name == name and run.rate == rate]
                 found[name][rate] = cautious(ends)
         wanted = {} if rates is not None else _beyond(found)
-    return {name: Chosen(best_of(tried), tried) for name, tried in found.items()}
+    return {name: ChosenRate(best_of(tried), tried) for name, tried in found.items()}
 
 
 def cautious(losses: Sequence[float]) -> float:

@@ -138,8 +138,7 @@ class Recorder:
                 try:
                     patient = self._patient(_bare(model), given)
                     found |= flat(name, self._measure(instrument, patient), self._per_layer)
-                except Exception as problem:
-                    # Training must not end because an instrument does, whatever it raises.
+                except Exception as problem:  # training must not end because an instrument does
                     del self._instruments[name]
                     reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
                     warnings.warn(f"{name} is not recorded any more: {reason}", SlowRecording, stacklevel=3)

@@ -14,9 +14,9 @@ from skiplab.diagnosis.courses import Course, course_of
 from skiplab.diagnosis.data import onto
 from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for, require_trainable
-from skiplab.diagnosis.rates import Chosen, checked_rates, choose_rates
+from skiplab.diagnosis.rates import ChosenRate, checked_rates, choose_rates
 from skiplab.diagnosis.side_by_side import FAILS, Entrant, Run, Tell, alike, trained
-from skiplab.diagnosis.trial_results import UNTREATED, Candidate, RemedyTrials
+from skiplab.diagnosis.trial_results import UNTREATED, Contender, RemedyTrials
 from skiplab.randomness import derive, run_seeds
 from skiplab.remedies.catalogue import REMEDIES, Remedy
 from skiplab.remedies.treated import Treated
@@ -92,14 +92,14 @@ def try_remedies(
     deciding = tuple(run_seeds(seed, seeds, role="decide"))
     searching = tuple(run_seeds(seed, SEARCHING, role="search"))
     copies, refused = work.first_copies(deciding[0])
-    finished: list[Candidate] = []
+    finished: list[Contender] = []
     notes: list[str] = []
     groups = _groups(model, copies)
     for group in groups:
         try:
             finished += work.tried(group, deciding, searching, choices)
-        except KeyboardInterrupt:
-            if not finished:
+        except KeyboardInterrupt as stop:
+            if not finished or type(stop) is not KeyboardInterrupt:  # such as one that TERM raises
                 raise
             tried = {each.id for each in finished}
             left = [name for each in groups for name in each if name not in tried]
@@ -166,7 +166,7 @@ class _Work:
         seeds: tuple[int, ...],
         searching: tuple[int, ...],
         choices: tuple[float, ...] | None,
-    ) -> list[Candidate]:
+    ) -> list[Contender]:
         """Choose the rates of some candidates, then train them."""
         how: dict[str, Any] = {"steps": self.steps, "device": self.device, "tell": self.tell}
         rates = choose_rates(names, self._entering, choices, self.course, self.loss, seeds=searching, **how)
@@ -178,11 +178,11 @@ class _Work:
             self._candidate(name, rates[name], [run for run in runs if run.name == name]) for name in names
         ]
 
-    def _candidate(self, name: str, rate: Chosen, runs: Sequence[Run]) -> Candidate:
+    def _candidate(self, name: str, rate: ChosenRate, runs: Sequence[Run]) -> Contender:
         losses, accuracies = (
             torch.stack([getattr(run, what) for run in runs]).numpy() for what in ("loss", "accuracy")
         )
-        return Candidate(
+        return Contender(
             name, self.changed[name], rate, losses, accuracies, np.array([run.diverged for run in runs])
         )
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from skiplab.diagnosis.chart import Measured, Unmeasured
-from skiplab.diagnosis.finding import MARKS, SEVERITIES, Finding
+from skiplab.diagnosis.chart import Examined, Unmeasured
+from skiplab.diagnosis.finding import MARKS, SEVERITIES, WHOLE, Finding
 from skiplab.diagnosis.scan import Scan
+from skiplab.reporting import words
 from skiplab.version import __version__
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Report:
 
     name: str
     findings: tuple[Finding, ...]
-    measured: tuple[Measured, ...]
+    measured: tuple[Examined, ...]
     unmeasured: tuple[Unmeasured, ...]
     scan: Scan
     notes: tuple[str, ...]
@@ -45,14 +46,9 @@ class Report:
         """The whole in a sentence."""
         counts = {kind: sum(f.severity == kind for f in self.findings) for kind in SEVERITIES}
         if self.is_healthy:
-            count = len(self.measured)
-            return (
-                f"nothing wrong found by {count} examination{'s' * (count != 1)}"
-                if count
-                else "nothing measured"
-            )
-        words = {"severe": "severe", "warning": "warning"}
-        parts = [f"{counts[kind]} {word}" for kind, word in words.items() if counts[kind]]
+            examined = words.count(len(self.measured), "examination")
+            return f"nothing wrong found by {examined}" if self.measured else "nothing could be measured"
+        parts = [f"{counts[kind]} {kind}" for kind in SEVERITIES[:-1] if counts[kind]]
         return f"{' and '.join(parts)} finding{'s' * (sum(counts.values()) - counts['info'] != 1)}"
 
     @property
@@ -74,8 +70,7 @@ class Report:
         rows = [finding.to_dict() for finding in self.findings]
         for row in rows:
             row |= {"where": ", ".join(row["where"]), "remedy": ", ".join(row["remedy"])}
-        names = [name for name in _FRAME if name in (rows[0] if rows else dict.fromkeys(_FRAME))]
-        return pd.DataFrame(rows, columns=names)
+        return pd.DataFrame(rows, columns=list(_FRAME))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it; ``skiplab.diagnosis.schema`` describes it."""
@@ -120,6 +115,10 @@ class Report:
         more = len(self.findings) - MOST_FINDINGS
         if more > 0:
             lines.append(f"  and {more} further finding{'s' * (more != 1)}: to_frame() has all")
+        if self.proposed:
+            lines.append(
+                "  next: sl.try_remedies(model, batches, remedies=report.proposed) tells which remedies help"
+            )
         lines += [f"  {line}" for note in self.notes for line in wrap(note, WIDTH)]
         if self.unmeasured:
             names = ", ".join(each.name for each in self.unmeasured)
@@ -128,9 +127,10 @@ class Report:
 
     @property
     def _based_on(self) -> str:
-        scan, count = self.scan, len(self.measured)
-        how = f"{count} examination{'s' * (count != 1)}"
-        return f"{scan.parameters:,} parameters, {scan.samples} samples, {how}; {scan.blocks}"
+        scan, examined = self.scan, words.count(len(self.measured), "examination")
+        samples = words.count(scan.samples, "sample")
+        layers = f"; {scan.blocks}" if scan.blocks.names else ""
+        return f"{scan.parameters:,} parameters, {samples}, {examined}{layers}"
 
     def _repr_html_(self) -> str:
         """The findings as a table, and below them what was assumed and not measured."""
@@ -157,7 +157,8 @@ _FRAME = (
 
 def _told(finding: Finding) -> list[str]:
     """A finding in two or three lines: what, compared with what, and the remedy."""
-    place = f" [{', '.join(finding.where[:2])}{', …' * (len(finding.where) > 2)}]" if finding.where else ""
+    names = [name or WHOLE for name in finding.where[:2]] + ["…"] * (len(finding.where) > 2)
+    place = f" [{', '.join(names)}]" if names else ""
     mark = MARKS[finding.severity]
     first = wrap(f"{mark} {finding.severity}: {finding.words}{place}", WIDTH, subsequent_indent="    ")
     lines = [f"  {line}" for line in first]

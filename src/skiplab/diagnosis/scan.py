@@ -21,6 +21,7 @@ from skiplab.subjects.subject import first_tensor
 from skiplab.subjects.weight_layers import weight_layers
 from skiplab.torch_private import tree_leaves
 
+LONG = 2.0  # seconds of a pass beside which initialising counts little
 LEAST_SAMPLES = 4  # below, batch statistics and intervals mean little
 PASSES_IN_BUDGET = 60  # samples are so many that this number of passes fits into the budget
 COPIES = (
@@ -40,11 +41,6 @@ class Scan:
     samples: int
     seconds: float
     bytes: int
-    before: Mapping[str, str]
-
-    def layer_before(self, activation: str) -> str | None:
-        """The weight layer called last before an activation, a module or a function in one ("scope: name")."""
-        return self.before.get(activation.partition(":")[0].partition("#")[0])
 
 
 def scanned(patient: Patient) -> Scan:
@@ -60,7 +56,6 @@ def scanned(patient: Patient) -> Scan:
         patient.samples,
         seconds,
         size,
-        _layers_before(patient),
     )
 
 
@@ -84,7 +79,10 @@ def affordable(patient: Patient, seconds: float, memory: int) -> tuple[Patient, 
 
 
 def _passed(patient: Patient) -> tuple[float, int]:
-    """Seconds of a forward and backward pass, and bytes of all that modules return in it; the second of two."""
+    """Seconds of a forward and backward pass, and bytes of all that modules return in it.
+
+    The second of two where they are short: the first pass may initialise what later ones have, in less than a second.
+    """
     sizes: list[int] = []
 
     def note(_: nn.Module, __: Any, ___: Any, output: Any) -> None:
@@ -92,12 +90,14 @@ def _passed(patient: Patient) -> tuple[float, int]:
         sizes.append(sum(tensor.numel() * tensor.element_size() for tensor in tensors))
 
     took = 0.0
-    for _ in range(2):  # the first pass may initialise what later ones have
+    for _ in range(2):
         sizes.clear()
         with visited(after=[(part, note) for part in patient.module.modules()]):
             start = time.perf_counter()
             _forward_and_backward(patient)
             took = time.perf_counter() - start
+        if took > LONG:
+            break
     return took, sum(sizes)
 
 
@@ -147,40 +147,19 @@ def _residual(patient: Patient) -> ResidualBlocks | None:
         return None
 
 
-def _layers_before(patient: Patient) -> dict[str, str]:
-    """By the name of each other module, the last weight layer called before the module's first call ended."""
-    names = {part: name for name, part in patient.module.named_modules()}
-    layers = set(weight_layers(patient.module))
-    called: list[str] = []
-    found: dict[str, str] = {}
-
-    def note(part: nn.Module, *_: Any) -> None:
-        if names[part] in layers:
-            called.append(names[part])
-        elif called:
-            found.setdefault(names[part], called[-1])
-
-    def run(model: nn.Module) -> Tensor:
-        patient.subject.call(model, patient.batch)
-        return torch.zeros(())
-
-    with patient.subject.borrowed(), torch.no_grad(), visited(after=[(part, note) for part in names]):
-        patient.subject.map_models(run)
-    return found
-
-
 class OutOfTime(Exception):
     """An examination took longer than it was given."""
 
 
 @contextmanager
 def limited(module: nn.Module, seconds: float) -> Iterator[None]:
-    """End what calls the network when its time is up, at the next call."""
+    """End what calls the network, or parts of it, when its time is up, at the next call."""
     end = time.monotonic() + seconds
 
     def check(_: nn.Module, __: Any, ___: Any) -> None:
         if time.monotonic() > end:
             raise OutOfTime
 
-    with visited(before=[(module, check)]):
+    # A loss function may call parts alone, as Lightning's training_step does.
+    with visited(before=[(part, check) for part in (module, *module.children())]):
         yield

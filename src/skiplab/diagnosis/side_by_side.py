@@ -10,8 +10,9 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -32,6 +33,7 @@ from skiplab.training.step import Step
 
 Penalty = Callable[[nn.Module], Tensor]
 Tell = Callable[[str], None]
+Curve = TypeVar("Curve", Tensor, np.ndarray)
 PROBE = 4  # samples on which stacked networks are compared with each alone
 # Rounding in float32 moves outputs of sound networks by 1e-5 of their size; another constant in Python by far more.
 ALIKE = 1e-2
@@ -70,13 +72,8 @@ class Run:
         """The mean loss over the last tenth of the steps."""
         return float(last_tenth(self.loss).mean())
 
-    @property
-    def final_accuracy(self) -> float:
-        """The mean accuracy over the last tenth of the steps."""
-        return float(last_tenth(self.accuracy).mean())
 
-
-def last_tenth(curve: Tensor) -> Tensor:
+def last_tenth(curve: Curve) -> Curve:
     """The last tenth of the steps (…, steps), at least one."""
     return curve[..., -max(1, curve.shape[-1] // 10) :]
 

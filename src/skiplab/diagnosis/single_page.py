@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skiplab.checks import Refused
+from skiplab.checks import Refused, require
 from skiplab.files import write_bytes, writing_to
 from skiplab.reporting import words
 from skiplab.reporting.site import ASSETS
@@ -33,14 +33,16 @@ def write_single_page(path: Path, template: str, **values: Any) -> Path:
 
 
 def refuse_foreign(path: str | Path) -> Path:
-    """Return the path unless something else than a page of ours is there: a link, a folder, a device, a file."""
+    """Return the path unless it has no page's name, or something else is there: a link, folder, device or file."""
     path = Path(path)
-    if not os.path.lexists(path):
-        return path
-    mode = path.lstat().st_mode
+    exists = os.path.lexists(path)
+    mode = path.lstat().st_mode if exists else stat.S_IFREG
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a link" if stat.S_ISLNK(mode) else "a device"
-        raise Refused(f"{path} is {kind}; name a new file for the page, such as diagnosis.html.")
+        raise Refused(f"{path} is {kind}; name a new file for the page, such as page.html.")
+    require(path.suffix.lower() in (".html", ".htm"), f"{path} is no name of a page; let it end in .html.")
+    if not exists:
+        return path
     with writing_to(path), path.open("rb") as file:
         start = file.read(len(MARKER.encode()))
     if start not in (b"", MARKER.encode()):

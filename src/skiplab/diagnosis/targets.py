@@ -20,7 +20,7 @@ FITTING = {"digits": (10, 1), "cifar10": (10, 3), RANDOM: (None, None)}
 
 
 @dataclass(frozen=True)
-class Target:
+class LoadedTarget:
     """A network with samples; ``data`` says where these come from."""
 
     name: str
@@ -30,7 +30,7 @@ class Target:
     data: str
 
 
-def load_target(text: str, data: str | None = None, samples: int = SAMPLES, seed: int = 0) -> Target:
+def load_target(text: str, data: str | None = None, samples: int = SAMPLES, seed: int = 0) -> LoadedTarget:
     """Make the network that a text names, ``file.py:factory``, ``timm:NAME`` or ``torchvision:NAME``.
 
     A function may return a module, (module, batch) or (module, batch, criterion); named data count more than a batch
@@ -41,10 +41,10 @@ def load_target(text: str, data: str | None = None, samples: int = SAMPLES, seed
     made = factory.made(seed)
     model, batch, criterion = parts_of(text, made)
     if data is None and batch is not None:
-        return Target(factory.name, model, batch, criterion, "the batch that came with the network")
+        return LoadedTarget(factory.name, model, batch, criterion, "the batch that came with the network")
     name = data or RANDOM
     drawn = named_batch(name, model, samples, seed)
-    return Target(factory.name, model, drawn, criterion, f"{samples} samples, {name}")
+    return LoadedTarget(factory.name, model, drawn, criterion, f"{samples} samples, {name}")
 
 
 def parts_of(text: str, made: Any) -> tuple[nn.Module, Batch | None, Criterion | None]:

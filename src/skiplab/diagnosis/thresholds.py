@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from skiplab.diagnosis.finding import SEVERITIES
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -48,9 +50,7 @@ class Grade:
 
     def at_most(self, severity: str) -> Grade:
         """The grade, no worse than a severity."""
-        order = ("severe", "warning", "info")
-        worst = max(order.index(self.severity), order.index(severity))
-        return Grade(order[worst], self.weight)
+        return Grade(max(self.severity, severity, key=SEVERITIES.index), self.weight)
 
     @property
     def is_bad(self) -> bool:

@@ -16,8 +16,10 @@ import numpy as np
 from skiplab.checks import one_of
 from skiplab.diagnosis.comparison.drawing import in_bins
 from skiplab.diagnosis.comparison.judging import Difference, differences, in_words, mean_interval
-from skiplab.diagnosis.rates import Chosen
+from skiplab.diagnosis.rates import ChosenRate
+from skiplab.diagnosis.side_by_side import last_tenth
 from skiplab.remedies.treated import Treated
+from skiplab.reporting import words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,12 +30,12 @@ WIDTH = 116
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class Contender:
     """The network as it is, or after a remedy: losses and accuracies (seeds, steps), and which runs diverged."""
 
     id: str
     changed: str
-    rate: Chosen
+    rate: ChosenRate
     loss: np.ndarray
     accuracy: np.ndarray
     diverged: np.ndarray
@@ -41,7 +43,7 @@ class Candidate:
     @property
     def finals(self) -> np.ndarray:
         """The mean loss over the last tenth of the steps, (seeds,); NaN where a run diverged."""
-        return np.asarray(self.loss[:, -max(1, self.loss.shape[1] // 10) :].mean(1))
+        return np.asarray(last_tenth(self.loss).mean(1))
 
     @property
     def rank(self) -> float:
@@ -54,7 +56,7 @@ class RemedyTrials:
     """Candidates by rank, the untreated network among them; remedies that cannot be applied are in ``refused``."""
 
     model: str
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Contender, ...]
     refused: Mapping[str, str]
     seeds: tuple[int, ...]
     steps: int
@@ -65,7 +67,7 @@ class RemedyTrials:
     stopped: bool = False  # by Ctrl-C, before all remedies were tried
     copies: Mapping[str, Treated] = field(default_factory=dict)
 
-    def __getitem__(self, remedy: str) -> Candidate:
+    def __getitem__(self, remedy: str) -> Contender:
         """A candidate by its id."""
         every = {each.id: each for each in self.candidates}
         return every[one_of("remedy", remedy, every)]
@@ -102,7 +104,7 @@ class RemedyTrials:
 
         rows = []
         for each in self.candidates:
-            last = max(1, each.loss.shape[1] // 10)
+            accuracies = last_tenth(each.accuracy).mean(1)
             for place, seed in enumerate(self.seeds):
                 rows.append(
                     {
@@ -110,7 +112,7 @@ class RemedyTrials:
                         "seed": seed,
                         "rate": each.rate.rate,
                         LOSS: each.finals[place],
-                        "final accuracy": each.accuracy[place, -last:].mean(),
+                        "final accuracy": accuracies[place],
                         "diverged": bool(each.diverged[place]),
                     }
                 )
@@ -153,9 +155,9 @@ class RemedyTrials:
         return figure
 
     def __repr__(self) -> str:
-        seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) != 1)}"
+        length = f"{words.count(len(self.seeds), 'seed')}, {words.count(self.steps, 'step')} of Adam"
         lines = [
-            f"Remedies tried on {self.model}: {seeds}, {self.steps} steps of Adam on {self.trained_on}",
+            f"Remedies tried on {self.model}: {length} on {self.trained_on}",
             *_aligned([("", LOSS, "minus untreated", "rate"), *map(self._row, self.candidates)]),
         ]
         told = [f"best: {self.best}" if self.best else "no remedy is shown to be better than no treatment"]
@@ -181,7 +183,7 @@ class RemedyTrials:
         rest = "\n".join(lines[len(self.candidates) + 2 :])
         return f"<p>{escape(lines[0])}</p><table><tr>{head}</tr>{body}</table><pre>{escape(rest)}</pre>"
 
-    def _row(self, each: Candidate) -> tuple[str, ...]:
+    def _row(self, each: Contender) -> tuple[str, ...]:
         """Id, final loss, difference with a star where it is shown, rate."""
         lost = int(each.diverged.sum())
         loss = in_words(each.finals) if lost < len(self.seeds) else "–"
@@ -190,8 +192,8 @@ class RemedyTrials:
         shown = self.differences.get(each.id)
         if shown is None:
             return each.id, loss, "", f"{each.rate.rate:g}"
-        words = shown.verdict if not shown.better else ("better" if shown.better == each.id else "worse")
-        return each.id, loss, f"{shown.interval}; {words}", f"{each.rate.rate:g}"
+        verdict = shown.verdict if not shown.better else ("better" if shown.better == each.id else "worse")
+        return each.id, loss, f"{shown.interval}; {verdict}", f"{each.rate.rate:g}"
 
     def _difference_in_numbers(self, remedy: str) -> dict[str, float | None] | None:
         shown = self.differences.get(remedy)

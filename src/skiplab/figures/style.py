@@ -149,12 +149,6 @@ def panel_letter(ax: Axes, letter: str) -> None:
     )
 
 
-def svg_text(figure: Figure) -> str:
-    """The figure as the text of one SVG element, for a page that holds it; the same text each time."""
-    text = svg(figure).decode()
-    return text[text.index("<svg") :]
-
-
 def save(figure: Figure, folder: Path) -> None:
     """Write figure.png and figure.svg into the folder, with the same bytes each time."""
     folder.mkdir(parents=True, exist_ok=True)

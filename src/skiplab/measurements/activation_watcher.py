@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.following import FRESH, Call, Followed, Follower
 from skiplab.subjects.hooks import first_argument, visited
+from skiplab.subjects.weight_layers import weight_layers
 from skiplab.torch_private import without_subclasses
 
 FLAT = 0.05  # of the largest slope; ours: |tanh| > .975
@@ -40,6 +41,7 @@ BOUNDED: dict[str, Callable[[Tensor], Tensor]] = {
     "softsign": lambda y: y.abs() > 1 - FLAT**0.5,
     "hardsigmoid": _beyond(0.0, 1.0),
 }
+S = TypeVar("S", bound="ActivationSums")
 NOTHING = torch.tensor(torch.nan, dtype=torch.float64)
 
 
@@ -47,6 +49,7 @@ class ActivationSums:
     """Sums over batches of what one call of a nonlinearity does."""
 
     kind: str
+    behind = ""  # the weight layer that is called last before it
 
     @property
     def shares(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -112,6 +115,8 @@ class ActivationWatcher(Follower):
         super().__init__()
         self.parts = dict(module.named_modules())
         self.layers, self.foreign, self.rows = layers, foreign, rows
+        self.weight_layers = frozenset(weight_layers(module))
+        self.behind = ""
         self.met: Counter[str] = Counter()
         self.finite = True
 
@@ -146,6 +151,8 @@ class ActivationWatcher(Follower):
             return None
         if call.scope not in self.foreign and lies_in(call.scope, self.layers):
             self._look(call)
+        if call.scope in self.weight_layers:
+            self.behind = call.scope
         if not isinstance(call.outcome, Tensor):
             return [0] * len(call.outcome)
         return _axis(call)
@@ -172,21 +179,22 @@ class ActivationWatcher(Follower):
             return call.scope
         return f"{call.scope}: {call.name}" if call.scope else call.name
 
-    def _place(self, name: str) -> str:
+    def _row(self, name: str, fresh: S) -> S:
+        """The sums of this call of an activation, the same in every batch."""
         self.met[name] += 1
-        return name if self.met[name] == 1 else f"{name}#{self.met[name]}"
+        row = self.rows.setdefault(name if self.met[name] == 1 else f"{name}#{self.met[name]}", fresh)
+        assert isinstance(row, type(fresh))
+        row.behind = row.behind or self.behind
+        return row
 
     def _count(self, name: str, kind: str, flat: Tensor, count: Tensor) -> None:
-        row = self.rows.setdefault(self._place(name), _Counted(kind))
-        assert isinstance(row, _Counted)
-        row.add(flat, count)
+        self._row(name, _Counted(kind)).add(flat, count)
         self.finite &= bool(flat.isfinite())
 
     def _rectify(self, name: str, x: Tensor, axis: int) -> None:
         if x.numel() == 0 or x.is_complex():
             return
-        row = self.rows.setdefault(self._place(name), _Units())
-        assert isinstance(row, _Units)
+        row = self._row(name, _Units())
         if axis == 0 or -axis > x.ndim:  # maps have units as channels, all else last
             axis = -1 if x.ndim < 4 else 1 - x.ndim
         others = [other for other in range(x.ndim) if other != x.ndim + axis]

@@ -145,7 +145,8 @@ class Result(ABC):
             axes[0, 0].set_xticklabels(ends, rotation=35, ha="right", parse_math=False)
         order = self.place if few else f"{self.place}, in order"
         axes[0, 0].set(title=self.title, xlabel=order, ylabel=name)
-        if self.by_decades and bool((estimate.value[estimate.settled] > 0).all()):
+        shown = estimate.value[estimate.settled]
+        if self.by_decades and shown.numel() and bool((shown > 0).all()):
             axes[0, 0].set_yscale("log")
         return figure
 

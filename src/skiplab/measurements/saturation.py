@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 class Saturation(Result):
     """Shares of each activation, (E, activations), in the order of calls; NaN where a kind has no such share.
 
-    ``kinds`` says of each row what it is. ``first_not_finite`` names, per network, the module that made the first
-    number that is not finite; empty where all numbers are finite.
+    ``kinds`` says of each row what it is, ``behind`` which weight layer was called last before it ("": none was).
+    ``first_not_finite`` names, per network, the module that made the first number that is not finite; empty where all
+    numbers are finite.
     """
 
     title = "Saturation"
@@ -57,6 +58,7 @@ class Saturation(Result):
 
     layers: tuple[str, ...]
     kinds: tuple[str, ...]
+    behind: tuple[str, ...]
     saturated: Tensor
     never_active: Tensor
     always_active: Tensor
@@ -138,10 +140,11 @@ def saturation(
     for name in layers or ():
         if not any(lies_in(place.partition(":")[0].partition("#")[0], [name]) for place in found.places):
             raise Refused(f"layer {name!r} calls no activation on this batch; choose one that does.")
-    kinds = {name: row.kind for rows in found.networks for name, row in rows.items()}
+    rows = {name: row for rows in found.networks for name, row in rows.items()}
     return Saturation(
         layers=found.places,
-        kinds=tuple(kinds[name] for name in found.places),
+        kinds=tuple(rows[name].kind for name in found.places),
+        behind=tuple(rows[name].behind for name in found.places),
         saturated=found.table(lambda row: row.shares[0]),
         never_active=found.table(lambda row: row.shares[1]),
         always_active=found.table(lambda row: row.shares[2]),

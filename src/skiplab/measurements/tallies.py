@@ -18,10 +18,10 @@ from skiplab.checks import listed, no_such, one_of, require
 from skiplab.measurements.batch_statistics import MODES, with_batch_statistics
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, outside_inference_mode
-from skiplab.subjects.hooks import visited
+from skiplab.subjects.hooks import as_written, visited
 from skiplab.subjects.not_finite import first_not_finite
 from skiplab.subjects.subject import first_tensor
-from skiplab.torch_private import as_written, without_subclasses
+from skiplab.torch_private import without_subclasses
 
 Sums = TypeVar("Sums")
 SOUND = (1e-25, 1e30)  # mean squares that are neither lost nor infinite in float32
@@ -69,8 +69,8 @@ def tallied(
             moded = with_batch_statistics(subject, batch) if mode == "batch" else subject
             for member, sums in enumerate(found.networks):
                 own = moded.alone(member)
-                # Eagerly: torch.compile would trace the observer's hooks.
-                with as_written(), _answers_of(own.module) as sound:
+                # torch.compile would trace the observer's hooks.
+                with as_written(own.module), _answers_of(own.module) as sound:
                     sound.append(observe(own, batch, sums))
                 if not all(sound) and not found.first_not_finite[member]:
                     found.first_not_finite[member] = first_not_finite(own, batch)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from skiplab.checks import Refused
-from skiplab.remedies.recorded_pass import RecordedPass, Step
+from skiplab.remedies.recorded_pass import RecordedPass, RecordedStep
 from skiplab.subjects.operations import COPIES, DROPOUTS, FLATTENINGS, MEANS, VIEWS, WINDOWS
 from skiplab.subjects.residual_blocks import ADDITIONS, PRODUCTS, WEIGHTS
 
@@ -117,7 +117,7 @@ class _Walk:
             return self.back(step.parents[0])
         return _called(step)
 
-    def _weights(self, step: Step) -> str | None:
+    def _weights(self, step: RecordedStep) -> str | None:
         wanted: Collection[str] = step.parameters
         if step.name == ATTENTION:
             wanted = [each for each in wanted if "out_proj." in each]
@@ -133,11 +133,11 @@ class _Walk:
         self.kind = self.kind or kind
 
 
-def _passes(step: Step) -> bool:
+def _passes(step: RecordedStep) -> bool:
     """Whether a positive factor passes through a step."""
     product = step.name in PRODUCTS and not step.parameters
     return len(step.parents) == 1 and (step.name in HOMOGENEOUS or product)
 
 
-def _called(step: Step) -> str:
+def _called(step: RecordedStep) -> str:
     return f"{step.name}() in {step.scope!r}" if step.scope else f"{step.name}()"

@@ -50,7 +50,7 @@ def observed(model: nn.Module, batch: Batch, names: Iterable[str]) -> dict[str, 
 
     def after(part: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         mine, given = taken.pop(), output.detach() if isinstance(output, Tensor) else None
-        overwritten = mine is not None and not torch.equal(mine, args[0])
+        overwritten = mine is not None and not _same(mine, args[0])
         given = None if given is None else given.clone()
         found.setdefault(wanted[part], []).append(Seen(mine, given, overwritten))
 
@@ -62,6 +62,11 @@ def observed(model: nn.Module, batch: Batch, names: Iterable[str]) -> dict[str, 
     with subject.borrowed(), seeing, torch.no_grad():
         subject.map_models(run)
     return found
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers, NaN being the same as NaN."""
+    return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def refuse_compiled(model: nn.Module) -> None:

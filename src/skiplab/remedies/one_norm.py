@@ -81,7 +81,7 @@ def _middle(model: nn.Module, seen: dict[str, list[Seen]]) -> str:
     for name in reversed(once[: len(once) // 2 + 1]):
         output = seen[name][0].given
         assert output is not None
-        if float(output.double().var(0).mean()) > LEAST_VARIANCE:
+        if len(output) > 1 and float(output.double().var(0).mean()) > LEAST_VARIANCE:
             return name
     raise Refused(
         f"{type(model).__name__} has no layer up to its middle that is called once and whose outputs differ between "

@@ -5,6 +5,7 @@ The pass is followed as ``subjects.residual_blocks`` follows it, so that calls h
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from skiplab.measurements.tallies import square_sum
 from skiplab.remedies.observing import refuse_compiled
 from skiplab.remedies.pointwise import gain_of, nonlinear
 from skiplab.subjects.batches import Batch
@@ -22,7 +24,7 @@ from skiplab.torch_private import tree_map
 
 
 @dataclass(frozen=True)
-class Step:
+class RecordedStep:
     """One call: the steps it reads, the parameters it is given, how many other tensors, and the module it is in.
 
     ``gain`` is that of a pointwise nonlinearity (``pointwise.gain_of``), else None; ``sizes`` are the root mean
@@ -43,7 +45,7 @@ class Step:
 class RecordedPass:
     """The steps of a pass in order; step 0 stands for everything with which it begins."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RecordedStep] = field(default_factory=list)
     uses: Counter[str] = field(
         default_factory=Counter
     )  # how often each parameter is used, under all its names
@@ -94,11 +96,11 @@ class _Recorder(Follower):
     def __init__(self, gains: bool) -> None:
         super().__init__()
         self.gains = gains
-        self.record = RecordedPass([Step("", 0, "", (), (), 0, None, ())])
+        self.record = RecordedPass([RecordedStep("", 0, "", (), (), 0, None, ())])
         self.names: dict[int, list[str]] = {}
 
     def source(self, value: Tensor) -> int:
-        return self._added(Step("source", -1, self.scopes[-1], (0,), (), 0, None, ()))
+        return self._added(RecordedStep("source", -1, self.scopes[-1], (0,), (), 0, None, ()))
 
     def leave(self, name: str, tensor: Followed) -> None:
         self.record.returned.append((name, tensor.note, self.calls))
@@ -112,11 +114,13 @@ class _Recorder(Follower):
         function = _function_of(call) if self.gains and len(parents) == 1 and not own else None
         gain = gain_of(function) if function is not None and nonlinear(function) else None
         others = sum(each.is_floating_point() for each in call.given) - len(own)
-        step = Step(call.name, call.number, call.scope, parents, tuple(own), others, gain, _sizes(call))
+        step = RecordedStep(
+            call.name, call.number, call.scope, parents, tuple(own), others, gain, _sizes(call)
+        )
         place = self._added(step)
         return place if isinstance(call.outcome, Tensor) else [place] * len(call.outcome)
 
-    def _added(self, step: Step) -> int:
+    def _added(self, step: RecordedStep) -> int:
         self.record.steps.append(step)
         return len(self.record.steps) - 1
 
@@ -136,5 +140,8 @@ def _function_of(call: Call) -> Any:
 def _sizes(call: Call) -> tuple[float, ...]:
     if call.name not in ADDITIONS or len(call.followed) != 2:
         return ()
-    sides = [each for each in call.values[0] if isinstance(each, Tensor)]
-    return tuple(float(each.double().square().mean().sqrt()) for each in (*sides, call.outcome))
+    sizes = [
+        math.sqrt(float(square_sum(each)) / max(each.numel(), 1)) for each in (*call.taken, call.outcome)
+    ]
+    sizes[1] *= abs(float(call.kwargs.get("alpha", 1)))  # torch.add(x, y, alpha=…) is x + alpha y
+    return tuple(sizes)

@@ -59,4 +59,5 @@ def related(one: str, other: str) -> bool:
 def counted(names: Sequence[str], total: int, noun: str) -> str:
     """In words: "14 of 15 blocks (0, 1 … 14)"."""
     many = f"{len(names)} of {total}" if len(names) != total else f"{'all ' * (total > 1)}{total}"
-    return f"{many} {noun}{'s' * (total != 1)} ({shown(names)})"
+    places = shown([name or "the network" for name in names])  # which has no name where it is one layer
+    return f"{many} {noun}{'s' * (total != 1)} ({places})"

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from skiplab.subjects.hooks import visited, with_first_tensor
+from skiplab.subjects.hooks import as_written, visited, with_first_tensor
 from skiplab.subjects.subject import first_tensor
-from skiplab.torch_private import is_compiled, tree_leaves, tree_map, tree_map_only, without_subclasses
+from skiplab.torch_private import tree_leaves, tree_map, tree_map_only, without_subclasses
 
 # Functions that take only the shape and the type of what they are given.
 FRESH = frozenset(
@@ -144,19 +144,21 @@ class Follower(ABC):
     def watching(self, module: nn.Module) -> Iterator[None]:
         """Follow the module's input and its embeddings' outputs, and know where calls are made, while this lasts.
 
-        What the module returns is kept as ``output`` and goes on plain: a loss behind it is not followed.
+        What the module returns is kept as ``output`` and goes on plain: a loss behind it is not followed. Where parts
+        are called and not the module, as by Lightning's training_step, their inputs and outputs are meant.
         """
         names = {part: name for name, part in module.named_modules()}
 
         def enter(part: nn.Module, args: Any, kwargs: Any) -> Any:
+            is_outermost = len(self.scopes) == 1
             self.scopes.append(names[part])
-            return tree_map_only(Tensor, self.started, (args, kwargs)) if part is module else None
+            return tree_map_only(Tensor, self.started, (args, kwargs)) if is_outermost else None
 
         def leave(part: nn.Module, _: Any, __: Any, output: Any) -> Any:
             self.scopes.pop()
             if isinstance(part, EMBEDDINGS):
                 return with_first_tensor(names[part], output, self.started)
-            if part is module:
+            if len(self.scopes) == 1:
                 self.output = first_tensor(output)
                 with without_subclasses():
                     return tree_map(_plain, output)
@@ -165,12 +167,8 @@ class Follower(ABC):
                 self.leave(names[part], first)
             return None
 
-        # What torch.compile made runs as it was written: a compiled pass makes no calls that could be followed. Asked
-        # for only where needed, since it loads the compiler.
-        compiled = any(is_compiled(part) for part in names)
-        stance = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
         hooks = visited(before=[(part, enter) for part in names], after=[(part, leave) for part in names])
-        with stance, hooks:
+        with as_written(module), hooks:  # a compiled pass makes no calls that could be followed
             yield
 
 

@@ -10,9 +10,11 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
+from skiplab.torch_private import is_compiled
 
 # What is called before a part: visit(part, args, kwargs); what it returns other than None replaces both.
 Before: TypeAlias = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
@@ -62,3 +64,13 @@ def with_first_tensor(name: str, output: Any, change: Callable[[Tensor], Tensor]
         parts = (change(output[0]), *output[1:])
         return type(output)(*parts) if hasattr(output, "_fields") else parts
     raise Refused(f"layer {name!r} returns a {type(output).__name__}, not a tensor; choose another layer.")
+
+
+def as_written(module: nn.Module) -> contextlib.AbstractContextManager[Any]:
+    """Run what torch.compile made of a module or of its parts as it was written, without compiling for our hooks.
+
+    Nothing is done where nothing is compiled, since asking for it loads the compiler.
+    """
+    if not any(is_compiled(part) for part in module.modules()):
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")

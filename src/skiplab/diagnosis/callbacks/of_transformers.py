@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 
 from skiplab.diagnosis.recording import Log, Recorder
 from skiplab.subjects.hooks import visited
@@ -26,14 +26,7 @@ class RecordingCallback(TrainerCallback):
         self._batch: Any = None
         self._noting = ExitStack()
 
-    def on_step_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: nn.Module | None = None,
-        **rest: Any,
-    ) -> None:
+    def on_step_begin(self, *_: Any, model: nn.Module | None = None, **rest: Any) -> None:
         """Have the inputs of a step noted that may be recorded."""
         self._noting.close()
         if model is not None and self.recorder.needs_batch and self.recorder.is_due:
@@ -44,12 +37,7 @@ class RecordingCallback(TrainerCallback):
         self._batch = args if args else named
 
     def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: nn.Module | None = None,
-        **rest: Any,
+        self, args: Any, state: TrainerState, *_: Any, model: nn.Module | None = None, **rest: Any
     ) -> None:
         """Record the network on the batch of the step."""
         self._noting.close()
@@ -60,8 +48,6 @@ class RecordingCallback(TrainerCallback):
         if record and self._to_history:
             state.log_history.append({**record, "step": state.global_step})
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
-    ) -> None:
+    def on_train_end(self, *_: Any, **rest: Any) -> None:
         """Leave nothing on the network."""
         self._noting.close()

@@ -49,7 +49,7 @@ AVERAGED = ("layer", "activation", "addition")  # kinds of places of which the m
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class ModelMeasure:
     """The main quantity of an instrument, (networks, places): NaN where a network diverged or it stays open."""
 
     model: str
@@ -117,7 +117,7 @@ def measured(
     sound: Sequence[bool],
     batch: Batch,
     loss: Loss,
-) -> Measured | NotMeasured:
+) -> ModelMeasure | NotMeasured:
     """Measure the networks that are sound, at once where they can be stacked; the others have NaN."""
     chosen = [network for network, is_sound in zip(networks, sound, strict=True) if is_sound]
     if not chosen:
@@ -128,13 +128,15 @@ def measured(
         firsts = [next(iter(result.estimates.items())) for result in results]
         if len({result.places for result in results}) > 1:
             raise Refused("the networks have unlike places to measure.")
-    except Refused as reason:
-        return NotMeasured(model, instrument, when, str(reason))
+    except Exception as problem:  # hours of training must not be lost because an instrument fails
+        said = str(problem).strip().partition("\n")[0]
+        why = said if isinstance(problem, Refused) else f"it failed ({type(problem).__name__}: {said[:160]})"
+        return NotMeasured(model, instrument, when, why)
     rows = torch.cat([torch.where(each.settled, each.value.double(), torch.nan) for _, each in firsts])
     values = np.full((len(networks), rows.shape[1]), np.nan)
     values[np.asarray(sound, dtype=bool)] = rows.cpu().numpy()
     first = results[0]
-    return Measured(
+    return ModelMeasure(
         model, instrument, firsts[0][0], when, first.places, values, first.place, first.by_decades
     )
 

@@ -1,56 +1,23 @@
-"""A comparison as one HTML page, which asks nothing of the network."""
+"""A comparison as one HTML page."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import jinja2
-
-from skiplab.checks import Refused, require
-from skiplab.files import write_bytes
+from skiplab.diagnosis.single_page import picture, write_single_page
 
 if TYPE_CHECKING:
     from skiplab.diagnosis.comparison.result import Comparison
 
-MARK = '<meta name="generator" content="skiplab compare">'
 
-
-def write(found: Comparison, path: Path) -> Path:
-    """Write the page; replace an earlier one, and refuse whatever else is there."""
-    check(path)
-    write_bytes(path, rendered(found).encode())
-    return path
-
-
-def check(path: Path) -> None:
-    """Refuse a name that is not a page's, and to replace what is not a page of ours."""
-    require(path.suffix.lower() in (".html", ".htm"), f"{path} is no name of a page; let it end in .html.")
-    if not path.exists() and not path.is_symlink():
-        return
-    if path.is_file() and not path.is_symlink():
-        with path.open("rb") as file:
-            if MARK.encode() in file.read(2000):
-                return
-    raise Refused(f"{path} exists and is no page of `skiplab compare`; name another file.")
-
-
-def rendered(found: Comparison) -> str:
-    """The page as text."""
-    from skiplab.figures.style import svg_text
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template("comparison.html")
-    return page.render(
-        mark=MARK,
+def write_page(found: Comparison, path: Path) -> Path:
+    """Write a comparison as one HTML file and return its path; see ``single_page`` for what is refused."""
+    return write_single_page(
+        path,
+        "comparison.html",
         found=found,
-        figure=svg_text(found.plot()),
+        figure=picture(found.plot()),
         headline=repr(found).partition("\n")[0],
         measured=_measured(found),
     )

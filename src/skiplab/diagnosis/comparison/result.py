@@ -14,8 +14,10 @@ import numpy as np
 
 from skiplab.checks import one_of
 from skiplab.diagnosis.comparison.judging import Difference, differences, in_words, mean_interval
-from skiplab.diagnosis.comparison.measuring import Measured, NotMeasured
-from skiplab.diagnosis.rates import Chosen
+from skiplab.diagnosis.comparison.measuring import ModelMeasure, NotMeasured
+from skiplab.diagnosis.rates import ChosenRate
+from skiplab.diagnosis.side_by_side import last_tenth
+from skiplab.reporting import words
 from skiplab.reproduction.statistics import share_interval
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class ModelRuns:
     """The networks of one model: losses and accuracies (seeds, steps) while they train, and on the test samples."""
 
     name: str
-    rate: Chosen
+    rate: ChosenRate
     parameters: int
     loss: np.ndarray
     accuracy: np.ndarray
@@ -47,10 +49,9 @@ class ModelRuns:
     @cached_property
     def finals(self) -> Mapping[str, np.ndarray]:
         """Each network's mean over the last tenth of the steps, and what it is on the test samples; (seeds,) each."""
-        last = max(1, self.loss.shape[1] // 10)
         every = {
-            LOSS: self.loss[:, -last:].mean(1),
-            ACCURACY: self.accuracy[:, -last:].mean(1),
+            LOSS: last_tenth(self.loss).mean(1),
+            ACCURACY: last_tenth(self.accuracy).mean(1),
             TEST_LOSS: self.test_loss,
             TEST: self.test_accuracy,
         }
@@ -65,7 +66,7 @@ class ModelRuns:
         if np.isfinite(chance):
             threshold = min(1.5 * chance, chance + (1 - chance) / 18)
             return np.asarray(self.finals[ACCURACY] < threshold) if ACCURACY in self.finals else self.diverged
-        first = self.loss[:, : max(1, self.loss.shape[1] // 10)].mean(1)
+        first = last_tenth(self.loss[:, ::-1]).mean(1)
         return np.asarray(self.finals[LOSS] >= first)
 
 
@@ -79,7 +80,7 @@ class Comparison:
     trained_on: str
     loss: str
     chance: float
-    measures: tuple[Measured, ...] = ()
+    measures: tuple[ModelMeasure, ...] = ()
     unmeasured: tuple[NotMeasured, ...] = ()
     notes: tuple[str, ...] = ()
     stopped: bool = False  # by Ctrl-C, before all models were finished
@@ -182,13 +183,13 @@ class Comparison:
 
         A file that is there and is no earlier page of ours is left alone and refused.
         """
-        from skiplab.diagnosis.comparison.page import write
+        from skiplab.diagnosis.comparison.page import write_page
 
-        return write(self, Path(path))
+        return write_page(self, Path(path))
 
     def __repr__(self) -> str:
-        seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) != 1)}"
-        lines = [f"{len(self.runs)} models, {seeds}, {self.steps} steps of Adam on {self.trained_on}"]
+        parts = ((len(self.runs), "model"), (len(self.seeds), "seed"), (self.steps, "step"))
+        lines = [f"{', '.join(words.count(*part) for part in parts)} of Adam on {self.trained_on}"]
         for runs in self.runs:
             lines += wrap(f"  {runs.name}: {self.summary(runs)}", WIDTH, subsequent_indent="    ")
         if self.differences:
@@ -202,17 +203,17 @@ class Comparison:
 
     def summary(self, runs: ModelRuns) -> str:
         """One model in words: what it ends with, at which rate, and how many networks fail."""
-        words = [
+        told = [
             f"{name} {in_words(values, BOUNDS.get(name, ANYWHERE))}"
             for name, values in runs.finals.items()
             if name != TEST_LOSS
         ]
-        words.append(f"rate {runs.rate}")
+        told.append(f"rate {runs.rate}")
         failures = {"diverged": runs.diverged, "never learn": runs.never_learn(self.chance)}
         for name, which in failures.items():
             if which.any():
-                words.append(f"{share_in_words(int(which.sum()), len(which))} {name}")
-        return "; ".join(words)
+                told.append(f"{share_in_words(int(which.sum()), len(which))} {name}")
+        return "; ".join(told)
 
     @property
     def refusals(self) -> list[str]:

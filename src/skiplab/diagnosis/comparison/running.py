@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from skiplab.checks import Refused, device_of, one_of, require, seeded, whole_numbers
 from skiplab.data import TensorSet
 from skiplab.diagnosis import data as samples_by_name
-from skiplab.diagnosis.comparison.measuring import Measured, NotMeasured, checked, measured
+from skiplab.diagnosis.comparison.measuring import ModelMeasure, NotMeasured, checked, measured
 from skiplab.diagnosis.comparison.result import Comparison, ModelRuns
 from skiplab.diagnosis.courses import Course, course_of
 from skiplab.diagnosis.factory import Factory
@@ -96,7 +96,7 @@ def compare(
     length = steps or (epochs * course.per_epoch if epochs else STEPS)
     looked_at = course.first(MEASURED_ON)
     loss = _loss(samples, looked_at, criterion, loss_fn)
-    finished: list[tuple[ModelRuns, list[Measured | NotMeasured]]] = []
+    finished: list[tuple[ModelRuns, list[ModelMeasure | NotMeasured]]] = []
     notes: list[str] = []
     try:
         for factory in factories:
@@ -105,8 +105,8 @@ def compare(
             runs = work.train(chosen.rate)
             found = work.measured(runs, instruments, looked_at)
             finished.append((_summed_up(runs, chosen, held_out, loss, device), found))
-    except KeyboardInterrupt:
-        if not finished:
+    except KeyboardInterrupt as stop:
+        if not finished or type(stop) is not KeyboardInterrupt:  # such as one that TERM raises
             raise
         left = [factory.name for factory in factories[len(finished) :]]
         notes.append(f"stopped by Ctrl-C: {', '.join(left)} not finished, and so left out.")
@@ -118,7 +118,7 @@ def compare(
         course.words,
         loss.words,
         _chance(course),
-        tuple(each for each in every if isinstance(each, Measured)),
+        tuple(each for each in every if isinstance(each, ModelMeasure)),
         tuple(each for each in every if isinstance(each, NotMeasured)),
         tuple(notes),
         bool(notes),
@@ -155,7 +155,7 @@ class _Work:
 
     def measured(
         self, runs: Sequence[Run], names: Sequence[str], batch: Batch
-    ) -> list[Measured | NotMeasured]:
+    ) -> list[ModelMeasure | NotMeasured]:
         """The instruments' answers before and after training."""
         batch = samples_by_name.onto(batch, self.device)
         # Copies: a factory may give out one and the same network.

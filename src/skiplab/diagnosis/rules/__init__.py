@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.finding import Finding, ranked
@@ -30,5 +31,10 @@ RULES: tuple[Rule, ...] = (
 
 
 def findings_of(chart: Chart) -> tuple[Finding, ...]:
-    """What all rules find, the worst first."""
-    return ranked([finding for rule in RULES for finding in rule(chart)])
+    """What all rules find, the worst first; each finding knows the examinations that its rule looked at."""
+    found: list[Finding] = []
+    for rule in RULES:
+        chart.read.clear()
+        own = list(rule(chart))
+        found += [replace(finding, told_by=tuple(sorted(chart.read))) for finding in own]
+    return ranked(found)

@@ -54,8 +54,8 @@ def flatness(chart: Chart) -> Iterator[Finding]:
     if found is None:
         return
     for id, name, words in (
-        ("degenerate-curvature", "degenerate", "of the loss's directions are flat"),
-        ("negative-curvature", "negative", "of the loss's directions go down"),
+        ("degenerate-curvature", "degenerate", "are flat: their curvature is between ±{scale:.1g}"),
+        ("negative-curvature", "negative", "curve down: their curvature is below −{scale:.1g}"),
     ):
         share = getattr(found, name)
         low, high = float(share.low[0]), float(share.high[0])
@@ -67,7 +67,7 @@ def flatness(chart: Chart) -> Iterator[Finding]:
             id,
             Grade("info", 0.0),
             (),
-            f"{told} {words}, counted from |λ| = {scale:.1g} on",
+            f"{told} of the loss's directions {words.format(scale=scale)}",
             value if settled else math.nan,
             "share of directions",
             low=low,

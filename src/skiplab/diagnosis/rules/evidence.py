@@ -58,7 +58,7 @@ def finding(
     return Finding(
         id,
         grade.severity,
-        tuple(where),
+        tuple(dict.fromkeys(where)),
         words,
         statistic,
         unit,

@@ -30,7 +30,9 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
     if fall > 0:
         grade = CERTAIN if math.isinf(fall) else limits.GRADIENT_FALL.grade(fall)
         stopped = "no gradient reaches the first layers"
-        falls = f"gradients vanish: their norm falls by {fall:.2g} powers of e from {last} to {first}"
+        falls = f"from {last} to {first} the norm of gradients falls {_times(fall)}"
+        if grade.is_bad:
+            falls = f"gradients vanish: {falls}"
         yield finding(
             "vanishing-gradients",
             grade,
@@ -48,9 +50,9 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
     grade = limits.GRADIENT_RISE.grade(-fall)
     if -fall / (len(norms.layers) - 1) < limits.GRADIENT_RISE_PER_BLOCK:
         grade = grade.at_most("info")
-    words = f"gradients explode: their norm grows by {-fall:.2g} powers of e from {last} to {first}"
-    if not grade.is_bad:
-        words = f"the norm of gradients grows by {-fall:.2g} powers of e from {last} to {first}"
+    words = f"from {last} to {first} the norm of gradients grows {_times(-fall)}"
+    if grade.is_bad:
+        words = f"gradients explode: {words}"
     yield finding(
         "exploding-gradients",
         grade,
@@ -66,8 +68,19 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
     )
 
 
+def _times(powers: float) -> str:
+    """A power of e as a factor: 12 is "1.63e+05 times (12 powers of e)"."""
+    decades = powers / math.log(10)
+    factor = f"{math.exp(powers):,.3g}" if decades < 6 else f"10^{decades:.0f}"
+    return f"{factor} times ({powers:.2g} powers of e)"
+
+
 def _fall(norms: GradientNorms) -> tuple[float, float]:
-    """Slope × (blocks − 1) with its standard error over samples."""
+    """Slope × (blocks − 1) with its standard error over samples.
+
+    The error is that of blocks whose errors have nothing in common. Samples with large gradients have large ones in
+    all blocks, which moves no slope, so the error is rather too large.
+    """
     count = len(norms.layers)
     fall = float(norms.slope[0]) * (count - 1)
     at = torch.arange(count, dtype=torch.float64) - (count - 1) / 2
@@ -92,7 +105,10 @@ def shattered_gradients(chart: Chart) -> Iterator[Finding]:
     plain = residual is not None and not residual.blocks and not chart.scan.normalised
     is_deep = len(chart.scan.blocks.names) >= limits.DEEP_AND_PLAIN
     grade = limits.SAMPLES_ALIKE.grade(value) if plain and is_deep else Grade("info", 0.0)
-    words = f"the gradients of two samples correlate by {value:.2f} (white noise 0, one gradient for all 1)"
+    words = (
+        f"the gradients of two samples correlate by {value:.2f} (0: noise, so that a step for one does nothing for "
+        "the other; 1: the same)"
+    )
     yield finding(
         "shattered-gradients",
         grade,

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from skiplab.diagnosis import thresholds as limits
 from skiplab.diagnosis.chart import Chart
-from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.finding import SEVERITIES, Finding
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import Grade, Limits
 from skiplab.measurements.branch_ratios import BranchRatios
+from skiplab.measurements.tallies import square_sum
 from skiplab.subjects.weight_layers import units_first, weight_layers, weight_matrices
 
 
@@ -30,9 +31,8 @@ def outlying_gain(chart: Chart) -> Iterator[Finding]:
             (over_next, limits.SCALE_OVER_NEXT), (over_median, limits.SCALE_OVER_MEDIAN)
         )
         if grade.is_bad:
-            words = (
-                f"the weights of {place} are {over_median:.3g} times as large as those of the median layer"
-            )
+            others_are = "any other" if limit is limits.SCALE_OVER_NEXT else "the median"
+            words = f"the weights of {place} are {ratio:.3g} times as large as those of {others_are} layer"
             yield finding(
                 "outlying-gain",
                 grade,
@@ -62,6 +62,8 @@ def exploding_branch(chart: Chart) -> Iterator[Finding]:
         grade, value, limit = _worse((ratio, limits.BRANCH), (relative, limits.BRANCH_OVER_MEDIAN))
         if grade.is_bad:
             words = f"the residual branch added in {place} is {ratio:.3g} times as large as its shortcut"
+            if limit is limits.BRANCH_OVER_MEDIAN:
+                words += f", and {relative:.3g} times as large beside it as the median branch"
             yield finding(
                 "exploding-branch",
                 grade,
@@ -76,9 +78,8 @@ def exploding_branch(chart: Chart) -> Iterator[Finding]:
 
 def _worse(*pairs: tuple[float, Limits]) -> tuple[Grade, float, Limits]:
     """The worst of several statistics by their own limits."""
-    order = ("severe", "warning", "info")
     graded = [(limit.grade(value), value, limit) for value, limit in pairs if not math.isnan(value)]
-    return min(graded, key=lambda each: (order.index(each[0].severity), -each[0].weight))
+    return min(graded, key=lambda each: (SEVERITIES.index(each[0].severity), -each[0].weight))
 
 
 def _scales(chart: Chart) -> dict[str, float]:
@@ -88,6 +89,9 @@ def _scales(chart: Chart) -> dict[str, float]:
         weight, groups = getattr(parts[owner], parameter).detach(), 1
         if owner in layers:
             weight, groups = units_first(layers[owner], weight), getattr(layers[owner], "groups", 1)
+        if not weight.numel():  # a layer of no units
+            continue
         fan_in, fan_out = weight[0].numel(), len(weight) // groups * math.prod(weight.shape[2:])
-        found[name] = float(weight.double().square().mean().sqrt()) * (fan_in * max(fan_out, 1)) ** 0.25
+        size = math.sqrt(float(square_sum(weight)) / weight.numel())
+        found[name] = size * (fan_in * max(fan_out, 1)) ** 0.25
     return found

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from skiplab.diagnosis import thresholds as limits
 from skiplab.diagnosis.chart import Chart
-from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.finding import WHOLE, Finding
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import CERTAIN, Grade
 from skiplab.measurements.branch_ratios import BranchRatios
 from skiplab.measurements.layer_signals import LayerSignals
 from skiplab.measurements.saturation import Saturation
+from skiplab.subjects.not_finite import INPUT
 
 REDRAW = ("gain", "orthogonal-weights")
+SAME = (
+    "from layer {first} on all samples give nearly the same output, so that nothing behind can tell them apart: in "
+    "layer {worst} only {value:.1g} of the mean square differs between samples"
+)
+SMALL = "signals shrink from layer {first} on: the output of layer {worst} has {value:.1g} of the first layer's size"
+LARGE = "signals grow from layer {first} on: the output of layer {worst} has {value:.1g} times the first layer's size"
 
 
 def not_finite(chart: Chart) -> Iterator[Finding]:
@@ -21,9 +28,11 @@ def not_finite(chart: Chart) -> Iterator[Finding]:
     for found in (chart.get(LayerSignals), chart.get(Saturation), chart.get(BranchRatios)):
         if found is not None and found.first_not_finite[0]:
             place = found.first_not_finite[0]
-            outside = place.startswith("the ")  # "the input" or "the loss": no change of the network helps
-            words = f"the first number that is not finite is {'in' if outside else 'made in'} {place}"
-            remedy = () if outside else ("rescale-branches", *REDRAW)
+            words = f"the first number that is not finite (NaN or ∞) is made in {place}"
+            # No change of the network helps where the input or the loss is at fault.
+            remedy = () if place.startswith("the ") else ("rescale-branches", *REDRAW)
+            if place == INPUT:
+                words = "the input itself holds numbers that are not finite (NaN or ∞)"
             yield finding("not-finite", CERTAIN, (place,), words, float("inf"), "", remedy=remedy)
             return
 
@@ -42,7 +51,7 @@ def zero_weights(chart: Chart) -> Iterator[Finding]:
         if share < 1:
             continue
         inside = place in branches
-        words = f"all weights of {place} are 0" + (
+        words = f"all weights of {place or WHOLE} are 0" + (
             ", so that its residual branch starts at 0, as is often meant"
             if inside
             else ": no gradient passes it at the first step"
@@ -64,11 +73,11 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
     found = chart.get(Saturation)
     if found is None:
         return
-    rows = zip(
-        found.layers, found.kinds, found.saturated[0].tolist(), found.never_active[0].tolist(), strict=True
-    )
-    for place, kind, saturated, never in rows:
-        where = _with_layer(chart, place)
+    columns = (found.saturated[0].tolist(), found.never_active[0].tolist())
+    for place, kind, layer, saturated, never in zip(
+        found.layers, found.kinds, found.behind, *columns, strict=True
+    ):
+        where = (layer, place) if layer else (place,)
         if kind == "rectifier":
             grade = limits.NEVER_ACTIVE.grade(never)
             if grade.severity == "severe":
@@ -98,16 +107,19 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
         else:
             grade = limits.SATURATED.grade(saturated)
             if grade.is_bad:
+                is_softmax = kind == "softmax"
                 words = (
-                    f"{saturated:.0%} of {place} is saturated: its slope is below a twentieth of the largest"
-                )
+                    f"{saturated:.0%} of the rows of {place} give more than 99 % of their weight to one entry"
+                    if is_softmax
+                    else f"{saturated:.0%} of {place} is saturated: its slope is below a twentieth of the largest"
+                ) + ", so that hardly any gradient passes"
                 yield finding(
                     "saturated-activations",
                     grade,
                     where,
                     words,
                     saturated,
-                    "share of numbers",
+                    "share of rows" if is_softmax else "share of numbers",
                     limits=limits.SATURATED,
                     remedy=(*REDRAW, "normalise-one-layer"),
                 )
@@ -127,60 +139,21 @@ def fading_signals(chart: Chart) -> Iterator[Finding]:
     if not told or any(signals.first_not_finite):
         return
     first = told[0][2]
-    varied = [(place, variation) for place, variation, _ in told if variation > 0]
-    yield from _worst(
-        [(place, v, limits.VARIATION.grade(v)) for place, v in varied],
-        "vanishing-signals",
-        "from {place} on samples are hardly told apart: they differ in {value:.1g} of the mean square",
-        "share of the mean square",
-        limits.VARIATION,
-        ("skips-identity", *REDRAW, "normalise-one-layer"),
-    )
-    sizes = [(place, output / first) for place, _, output in told]
-    yield from _worst(
-        [(place, size, limits.SHRINKING.grade(size)) for place, size in sizes],
-        "vanishing-signals",
-        "signals shrink: the output of {place} has {value:.1g} of the size of the first layer's",
-        "times the first layer's output",
-        limits.SHRINKING,
-        ("skips-identity", *REDRAW, "normalise-one-layer"),
-    )
-    yield from _worst(
-        [(place, size, limits.GROWING.grade(size)) for place, size in sizes],
-        "exploding-signals",
-        "signals grow: the output of {place} is {value:.1g} times as large as the first layer's",
-        "times the first layer's output",
-        limits.GROWING,
-        ("rescale-branches", *REDRAW, "normalise-one-layer"),
-    )
-
-
-def _worst(
-    graded: Sequence[tuple[str, float, Grade]],
-    id: str,
-    words: str,
-    unit: str,
-    limit: limits.Limits,
-    remedy: Sequence[str],
-) -> Iterator[Finding]:
-    """One finding about the first layer that is beyond the limit, with the number of the worst."""
-    bad = [(place, value, grade) for place, value, grade in graded if grade.is_bad]
-    if bad:
-        _, value, grade = max(bad, key=lambda each: each[2].weight)
-        place = bad[0][0]
-        yield finding(
-            id,
-            grade,
-            (place,),
-            words.format(place=place, value=value),
-            value,
-            unit,
-            limits=limit,
-            remedy=remedy,
-        )
-
-
-def _with_layer(chart: Chart, activation: str) -> tuple[str, ...]:
-    """The weight layer before an activation, if it is known, and the activation."""
-    layer = chart.scan.layer_before(activation)
-    return (activation,) if layer is None else (layer, activation)
+    variations = {place: variation for place, variation, _ in told if variation > 0}
+    sizes = {place: output / first for place, _, output in told}
+    keep = ("skips-identity", *REDRAW, "normalise-one-layer")
+    damp = ("rescale-branches", *REDRAW, "normalise-one-layer")
+    for id, values, limit, words, unit, remedy in (
+        ("vanishing-signals", variations, limits.VARIATION, SAME, "share of the mean square", keep),
+        ("vanishing-signals", sizes, limits.SHRINKING, SMALL, "times the first layer's output", keep),
+        ("exploding-signals", sizes, limits.GROWING, LARGE, "times the first layer's output", damp),
+    ):
+        graded = {place: limit.grade(value) for place, value in values.items()}
+        bad = [place for place, grade in graded.items() if grade.is_bad]
+        if bad:
+            # The place where the trouble begins, and the number of the layer where it is worst.
+            worst = max(bad, key=lambda place: graded[place].weight)
+            told_words = words.format(first=bad[0], worst=worst, value=values[worst])
+            yield finding(
+                id, graded[worst], (bad[0],), told_words, values[worst], unit, limits=limit, remedy=remedy
+            )

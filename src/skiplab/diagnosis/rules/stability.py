@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from skiplab.diagnosis.chart import Chart
-from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.finding import WHOLE, Finding
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import Grade
 from skiplab.measurements.dominant_gradient_flow import DominantGradientFlow
@@ -29,7 +29,7 @@ def noise(chart: Chart) -> Iterator[Finding]:
     place = int(changes.masked_fill(~known, -math.inf).argmax())
     value, low, high = (float(getattr(by_layer, end)[0, place]) for end in ("value", "low", "high"))
     name = found.layers[place]
-    words = f"noise of a tenth in the weights of {name} moves outputs by {value:.0%}, the most of all layers"
+    words = f"noise of a tenth in the weights of {name or WHOLE} moves outputs by {value:.0%}, the most of all layers"
     yield finding(
         "noise-sensitive",
         FACT,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from scipy import special
 
 from skiplab.diagnosis import thresholds as limits
 from skiplab.diagnosis.chart import Chart
-from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.finding import WHOLE, Finding
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import Grade
 from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
@@ -33,7 +34,10 @@ def duplicated_units(chart: Chart) -> Iterator[Finding]:
         closest, count = float(distance.nan_to_num(2).min().clamp_min(0)), int(near.sum())
         units = near.nonzero().flatten().tolist()
         named = ", ".join(map(str, units[:4])) + ", …" * (len(units) > 4)
-        words = f"{count} units of {layer.name} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
+        place = layer.name or WHOLE
+        words = (
+            f"{count} units of {place} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
+        )
         yield finding(
             "duplicated-units",
             Grade("warning", 1.0),
@@ -61,11 +65,12 @@ def expected_pairs(units: int, inputs: int, distance: float) -> float:
 def dependent_units(chart: Chart) -> Iterator[Finding]:
     """How far the units' responses depend on each other, in the layer where they do most."""
     found = chart.get(Singularities)
-    if found is None:
+    layers = [layer for layer in found.layers if math.isfinite(_dependence(layer))] if found else []
+    if found is None or not layers:
         return
-    layer = max(found.layers, key=_dependence)
+    layer = max(layers, key=_dependence)
     words = (
-        f"three directions hold {_dependence(layer):.0%} of the responses' variance in {layer.name}, "
+        f"three directions hold {_dependence(layer):.0%} of the responses' variance in {layer.name or WHOLE}, "
         f"{float(found.dependence[0]):.0%} on average over layers"
     )
     yield finding(
@@ -85,21 +90,25 @@ def _dependence(layer: LayerSingularities) -> float:
 
 def symmetric_units(chart: Chart) -> Iterator[Finding]:
     """How far outputs move when the units of a layer are permuted, or two layers rescaled against each other."""
-    for name, change in (
-        ("permutation_symmetry", "permuting a layer's units"),
-        ("rescaling_symmetry", "rescaling two layers"),
-    ):
-        measured = chart.measured.get(name)
-        if measured is None or not isinstance(measured.result, Symmetry):
-            continue
-        moved = float(measured.result.mean_change[0])
-        words = f"{change} moves outputs by {moved:.1%} of their size"
+    found = {
+        change: float(result.mean_change[0])
+        for change, result in (
+            ("permuting a layer's units", chart.get(Symmetry, "permutation_symmetry")),
+            ("rescaling two layers", chart.get(Symmetry, "rescaling_symmetry")),
+        )
+        if result is not None
+    }
+    known = {change: moved for change, moved in found.items() if math.isfinite(moved)}
+    if known:
         yield finding(
             "symmetric-units",
             Grade("info", 0.0),
             (),
-            words,
-            moved,
+            ", ".join(
+                f"{change} moves outputs by {moved:.1%} of their size" for change, moved in known.items()
+            ),
+            next(iter(known.values())),
             "relative change",
-            reference="without skips 0: the symmetry is exact; with skips it is broken (orhan2017/figure-1)",
+            reference="without skips permuting has 0, and so has rescaling behind ReLUs: these symmetries are exact; "
+            "skips break them (orhan2017/figure-1)",
         )
