@@ -316,7 +316,7 @@ def test_a_finding_knows_the_examinations_that_its_rule_looked_at() -> None:
     network[6].weight.data.mul_(100)
     assert found(network, "outlying-gain").told_by == ()  # of the weights themselves
     network[4].bias.data.fill_(-50.0)
-    assert found(network, "dead-layer").told_by == ("saturation",)
+    assert set(found(network, "dead-layer").told_by) == {"saturation", "layer_signals"}
 
 
 def test_a_network_that_is_one_layer_is_named_in_words() -> None:
@@ -338,3 +338,64 @@ def test_a_branch_that_is_its_last_layer_is_named_once() -> None:
             return x + 100 * self.layer(x)
 
     assert found(drawn(Root()), "exploding-branch").where == ("layer",)
+
+
+class TwoHeads(nn.Module):
+    """Only the first head's answer is returned; the second is called, and no loss depends on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(12, 12), nn.ReLU()) for _ in range(4))
+        self.unused, self.head = nn.Linear(12, 12), nn.Linear(12, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.unused(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def warned(network: nn.Module) -> set[str]:
+    return {each.id for each in examined(network).findings if each.severity != "info"}
+
+
+def test_a_head_that_is_not_trained_is_no_vanishing_gradient() -> None:
+    assert warned(drawn(TwoHeads(), math.sqrt(2))) == set()
+
+
+def test_a_gradient_that_a_zero_head_stops_is_told_once() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[-1].weight.data.zero_()
+    assert warned(network) == {"zero-weights"}
+    assert found(network, "vanishing-gradients").severity == "info"
+
+
+def test_a_gradient_that_a_dead_layer_stops_is_severe() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[6].bias.data.fill_(-50.0)
+    finding = found(network, "vanishing-gradients")
+    assert (finding.severity, finding.where) == ("severe", ("0",))
+    assert "the first 5 of 6 blocks" in finding.words
+
+
+def test_certain_answers_are_no_saturation_and_decided_gates_only_if_nearly_all_are() -> None:
+    def gated(bias: float) -> nn.Module:
+        network = drawn(chain(3, activation=nn.Sigmoid), 1.0)
+        network[2].bias.data[:9] = bias
+        return network
+
+    certain = nn.Sequential(*drawn(chain(), math.sqrt(2)), nn.Sigmoid())
+    certain[-2].weight.data.mul_(1000)
+    assert "saturated-activations" not in warned(certain)
+    assert "saturated-activations" not in warned(gated(40.0))  # three quarters
+    all_of_it = gated(40.0)
+    all_of_it[2].bias.data.fill_(-40.0)
+    assert "saturated-activations" in warned(all_of_it)
+
+
+def test_units_of_one_constant_weight_are_copies() -> None:
+    network = drawn(chain(), math.sqrt(2))
+    network[4].weight.data.fill_(0.1)
+    finding = found(network, "duplicated-units")
+    assert finding.where == ("4",)
+    assert finding.words.startswith("12 units")

@@ -18,7 +18,7 @@ from skiplab.subjects.blocks import Blocks
 from skiplab.subjects.hooks import visited
 from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
 from skiplab.subjects.subject import first_tensor
-from skiplab.subjects.weight_layers import weight_layers
+from skiplab.subjects.weight_layers import inputs_of, weight_layers
 from skiplab.torch_private import tree_leaves
 
 LONG = 2.0  # seconds of a pass beside which initialising counts little
@@ -38,6 +38,7 @@ class Scan:
     blocks: Blocks
     residual: ResidualBlocks | None
     normalised: bool
+    final_channels: int
     samples: int
     seconds: float
     bytes: int
@@ -53,6 +54,7 @@ def scanned(patient: Patient) -> Scan:
         patient.subject.structure,
         _residual(patient),
         any(is_normalisation(part) for part in module.modules()),
+        max((inputs_of(layer) for layer in list(weight_layers(module).values())[-1:]), default=1),
         patient.samples,
         seconds,
         size,

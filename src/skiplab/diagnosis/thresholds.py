@@ -79,7 +79,9 @@ SAMPLES_ALIKE = Limits(
     "deep networks with neither skips nor normalisation that fail to train have up to 0.05",
     falls=True,
 )
-DEEP_AND_PLAIN = 20  # blocks
+DEEP_AND_PLAIN = (
+    40  # blocks: of 20 to 31 some have white gradients and train, of 50 and more none of ours does
+)
 # Share of an output's mean square that differs between samples. Development: healthy from 3e-3, sick up to 1.4e-8.
 VARIATION = Limits(
     6e-6, 1.4e-8, "in 43 healthy networks every layer has 0.003 or more, in sick ones 1e-8", falls=True
@@ -105,6 +107,10 @@ BRANCH_OVER_MEDIAN = Limits(
 # Shares of an activation. Development: saturated up to .21 in healthy networks, from .65 in sick ones; never active
 # up to .5 of the units of a healthy network's smallest layers, 1 in dead ones.
 SATURATED = Limits(0.37, 0.65, "43 healthy networks have up to 0.21, sick ones from 0.65 on")
+# Sigmoids and softmaxes that choose: gates of trained networks that do well have up to .78, planted ones from .978.
+SATURATED_GATES = Limits(
+    0.88, 0.97, "gates of networks that train well have up to 0.78, planted ones 0.98 and more"
+)
 NEVER_ACTIVE = Limits(
     0.75, 0.999, "in 43 healthy networks up to half of a layer's rectifiers are never active"
 )

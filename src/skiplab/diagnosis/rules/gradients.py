@@ -15,6 +15,9 @@ from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import CERTAIN, Grade
 from skiplab.measurements.gradient_norms import GradientNorms
 from skiplab.measurements.gradient_shattering import GradientShattering
+from skiplab.measurements.layer_signals import LayerSignals
+
+SILENT = 2  # blocks at the beginning without any gradient, from which on none is said to reach them
 
 
 def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
@@ -22,14 +25,20 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
     norms = chart.get(GradientNorms)
     if norms is None or len(norms.layers) < 3:
         return
-    fall, error = _fall(norms)
-    first, last = norms.layers[0], norms.layers[-1]
+    if _silent_at_first(norms) >= SILENT:
+        yield _stopped(chart, norms)
+        return
+    # Blocks on which the loss does not depend, such as a second head that is not trained, say nothing of depth.
+    reached = (norms.mean[0] != 0).nonzero().flatten().tolist()
+    if len(reached) < 3:
+        return
+    fall, error = _fall(norms.mean[0, reached], norms.stderr[0, reached])
+    first, last = norms.layers[reached[0]], norms.layers[reached[-1]]
     if math.isnan(fall):
         return
     low, high = fall - 2 * error, fall + 2 * error
     if fall > 0:
-        grade = CERTAIN if math.isinf(fall) else limits.GRADIENT_FALL.grade(fall)
-        stopped = "no gradient reaches the first layers"
+        grade = limits.GRADIENT_FALL.grade(fall)
         falls = f"from {last} to {first} the norm of gradients falls {_times(fall)}"
         if grade.is_bad:
             falls = f"gradients vanish: {falls}"
@@ -37,7 +46,7 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
             "vanishing-gradients",
             grade,
             (first,),
-            stopped if math.isinf(fall) else falls,
+            falls,
             fall,
             "powers of e",
             limits=limits.GRADIENT_FALL,
@@ -48,7 +57,7 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
         )
         return
     grade = limits.GRADIENT_RISE.grade(-fall)
-    if -fall / (len(norms.layers) - 1) < limits.GRADIENT_RISE_PER_BLOCK:
+    if -fall / (len(reached) - 1) < limits.GRADIENT_RISE_PER_BLOCK:
         grade = grade.at_most("info")
     words = f"from {last} to {first} the norm of gradients grows {_times(-fall)}"
     if grade.is_bad:
@@ -68,6 +77,30 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
     )
 
 
+def _silent_at_first(norms: GradientNorms) -> int:
+    """How many blocks, counted from the first, have no gradient at all."""
+    reached = (norms.mean[0] != 0).nonzero().flatten().tolist()
+    return reached[0] if reached else len(norms.layers)
+
+
+def _stopped(chart: Chart, norms: GradientNorms) -> Finding:
+    """No gradient reaches the first blocks; where a matrix of zeros stops it, that is found by itself and passes."""
+    silent, first = _silent_at_first(norms), norms.layers[0]
+    signals = chart.get(LayerSignals)
+    zeros = signals is not None and bool((signals.zero_weights[0] == 1).any())
+    words = f"no gradient reaches the first {silent} of {len(norms.layers)} blocks"
+    return finding(
+        "vanishing-gradients",
+        Grade("info", 0.0) if zeros else CERTAIN,
+        (first,),
+        f"{words}, since weights behind them are all 0" if zeros else words,
+        math.inf,
+        "powers of e",
+        limits=limits.GRADIENT_FALL,
+        remedy=("skips-identity", "gain", "orthogonal-weights", "looks-linear"),
+    )
+
+
 def _times(powers: float) -> str:
     """A power of e as a factor: 12 is "1.63e+05 times (12 powers of e)"."""
     decades = powers / math.log(10)
@@ -75,17 +108,17 @@ def _times(powers: float) -> str:
     return f"{factor} times ({powers:.2g} powers of e)"
 
 
-def _fall(norms: GradientNorms) -> tuple[float, float]:
-    """Slope × (blocks − 1) with its standard error over samples.
+def _fall(mean: Tensor, stderr: Tensor) -> tuple[float, float]:
+    """Least-squares slope of ln norm by block × (blocks − 1), with its standard error over samples.
 
     The error is that of blocks whose errors have nothing in common. Samples with large gradients have large ones in
     all blocks, which moves no slope, so the error is rather too large.
     """
-    count = len(norms.layers)
-    fall = float(norms.slope[0]) * (count - 1)
+    count = len(mean)
     at = torch.arange(count, dtype=torch.float64) - (count - 1) / 2
-    relative = (norms.stderr[0] / norms.mean[0]).double().cpu()
-    error = float(((at / (at @ at)) * relative).square().sum().sqrt()) * (count - 1)
+    weights = at / (at @ at) * (count - 1)
+    fall = float(weights @ mean.double().cpu().log())
+    error = float((weights * (stderr / mean).double().cpu()).square().sum().sqrt())
     return fall, error if math.isfinite(error) and math.isfinite(fall) else 0.0
 
 

@@ -42,23 +42,20 @@ def zero_weights(chart: Chart) -> Iterator[Finding]:
     signals = chart.get(LayerSignals)
     if signals is None:
         return
-    branches = {
-        layer
-        for block in (chart.scan.residual.blocks if chart.scan.residual else ())
-        for layer in block.layers
-    }
+    gradients = signals.gradient[0].tolist()
     for place, share in zip(signals.layers, signals.zero_weights[0].tolist(), strict=True):
         if share < 1:
             continue
-        inside = place in branches
+        others = [gradient for name, gradient in zip(signals.layers, gradients, strict=True) if name != place]
+        stops = place == _last(signals) or 2 * others.count(0.0) >= max(len(others), 1)
         words = f"all weights of {place or WHOLE} are 0" + (
-            ", so that its residual branch starts at 0, as is often meant"
-            if inside
-            else ": no gradient passes it at the first step"
+            ": no gradient passes it at the first step"
+            if stops
+            else ", so that what it adds starts at 0, as is often meant"
         )
         yield finding(
             "zero-weights",
-            Grade("info" if inside else "warning", 1.0),
+            Grade("warning" if stops else "info", 1.0),
             (place,),
             words,
             1.0,
@@ -73,6 +70,7 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
     found = chart.get(Saturation)
     if found is None:
         return
+    signals = chart.get(LayerSignals)
     columns = (found.saturated[0].tolist(), found.never_active[0].tolist())
     for place, kind, layer, saturated, never in zip(
         found.layers, found.kinds, found.behind, *columns, strict=True
@@ -105,8 +103,10 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
                     remedy=(*REDRAW, "skips-identity"),
                 )
         else:
-            grade = limits.SATURATED.grade(saturated)
-            if grade.is_bad:
+            limit = limits.SATURATED_GATES if _is_gate(chart, place, kind) else limits.SATURATED
+            grade = limit.grade(saturated)
+            # What a network answers with may be certain: a trained classifier's probabilities are near 0 and 1.
+            if grade.is_bad and (signals is None or layer != _last(signals)):
                 is_softmax = kind == "softmax"
                 words = (
                     f"{saturated:.0%} of the rows of {place} give more than 99 % of their weight to one entry"
@@ -120,9 +120,24 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
                     words,
                     saturated,
                     "share of rows" if is_softmax else "share of numbers",
-                    limits=limits.SATURATED,
+                    limits=limit,
                     remedy=(*REDRAW, "normalise-one-layer"),
                 )
+
+
+def _last(signals: LayerSignals) -> str:
+    """The weight layer that is called last."""
+    called = [name for name in signals.layers if name not in signals.opaque]
+    return (called or signals.layers)[-1]
+
+
+def _is_gate(chart: Chart, place: str, kind: str) -> bool:
+    """Whether an activation is a sigmoid or a softmax, which choose: those of trained networks are often decided."""
+    if kind == "softmax":
+        return True
+    module = dict(chart.patient.module.named_modules()).get(place.partition("#")[0])
+    name = place.rpartition(":")[2] if module is None else type(module).__name__
+    return "sigmoid" in name.lower()
 
 
 def fading_signals(chart: Chart) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import torch
 from scipy import special
 
 from skiplab.diagnosis import thresholds as limits
@@ -25,10 +26,14 @@ def duplicated_units(chart: Chart) -> Iterator[Finding]:
     known = weight_layers(chart.patient.module)
     for layer in found.layers:
         distance = 1 - layer.closest[0]
+        weight = units_first(known[layer.name], known[layer.name].weight.detach())
+        # Weights that do not vary have no correlation; they are copies if they are equal, and not just 0.
+        flat = layer.closest[0].isnan() & (layer.incoming[0] > 0)
+        if int(flat.sum()) > 1 and len(weight[flat].flatten(1).unique(dim=0)) < int(flat.sum()):
+            distance = torch.where(flat, 0.0, distance)
         near = distance < limits.COPIES.warning
         if not bool(near.any()):
             continue
-        weight = units_first(known[layer.name], known[layer.name].weight)
         if expected_pairs(len(weight), weight[0].numel(), limits.COPIES.warning) > limits.CHANCE:
             continue
         closest, count = float(distance.nan_to_num(2).min().clamp_min(0)), int(near.sum())
