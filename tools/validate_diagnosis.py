@@ -236,6 +236,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         "| cases | right | |",
         "|---|---|---|",
     ]
+    titles = {kind: words for kind, words in titles.items() if any(row["kind"] == kind for row in rows)}
     for kind, (title, meaning) in titles.items():
         own = [row for row in rows if row["kind"] == kind]
         lines.append(f"| {title} | {sum(row['right'] for row in own)} of {len(own)} | {meaning} |")

@@ -67,8 +67,8 @@ def test_sequences_have_their_classes_where_labels_lack_an_axis() -> None:
     [
         (X, "holds no target"),
         ((X, torch.zeros(6, 3)), "fit more than one loss"),
-        ((X, LABELS + 1), "fit more than one loss"),  # a label beyond the three scores
-        ((X, torch.full((6,), -1)), "fit more than one loss"),
+        ((X, LABELS + 1), "labels run from 1 to 3, but there are 3 scores"),
+        ((X, torch.full((6,), -1)), "labels run from -1 to -1"),
         ((X, LABELS[:, None]), "fit more than one loss"),
     ],
 )

@@ -68,6 +68,8 @@ def loss_for(
     if output.ndim and some.ndim and len(output) == len(some):  # as it would be for all samples
         output = output[:1].expand(len(target), *output.shape[1:])
     axis = class_axis(output, target)
+    if axis is None and (misfit := _misfit(output, target)):
+        return Loss(f"no loss: {misfit}")
     if axis is None:
         found = f"outputs {tuple(output.shape)}, targets {target.dtype} {tuple(target.shape)}"
         return Loss(f"no loss: {found} fit more than one loss; pass criterion=… or loss_fn=…")
@@ -117,6 +119,17 @@ def class_axis(output: Tensor, target: Tensor) -> int | None:
         if output.movedim(axis, -1).shape[:-1] == target.shape and int(counted.max()) < output.shape[axis] > 1
     ]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def _misfit(output: Tensor, target: Tensor) -> str:
+    """What is wrong with whole-numbered labels beside scores of one sample each, or nothing."""
+    if output.ndim != 2 or target.ndim != 1 or target.is_floating_point() or target.is_complex():
+        return ""
+    counted = target[target != IGNORED]
+    if counted.numel() and not 0 <= int(counted.min()) <= int(counted.max()) < output.shape[1]:
+        span = f"labels run from {int(counted.min())} to {int(counted.max())}"
+        return f"{span}, but there are {output.shape[1]} scores per sample; number classes from 0"
+    return ""
 
 
 def _output(module: nn.Module, batch: Batch) -> Any:

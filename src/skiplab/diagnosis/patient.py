@@ -71,6 +71,10 @@ class Patient:
             except Refused as reason:
                 is_fresh = False
                 assumed.append(f"normalisation: unused running statistics all the same, since {reason}")
+        frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
+        if frozen:
+            several = sum(1 for _ in module.parameters())
+            assumed.append(f"frozen: {len(frozen)} of {several} tensors of parameters are not trained")
         size = batch_size(batch)
         return Patient(module, subject, batch, size, loss, is_fresh, tuple(assumed), provisional=not settled)
 

@@ -76,6 +76,10 @@ def try_remedies(
         f"catalogue is a {type(catalogue).__name__}, but must map ids to remedies, as sl.remedies.REMEDIES does.",
     )
     listed("remedies", remedies)
+    require(
+        remedies is None or len(remedies) > 0,
+        "remedies is empty, so there is nothing to try; name some, or leave it out to try all.",
+    )
     chosen = [one_of("remedy", name, catalogue) for name in dict.fromkeys(remedies or catalogue)]
     choices = checked_rates(rate, rates)
     subject = Subject.of(model, criterion=criterion, loss_fn=loss_fn)

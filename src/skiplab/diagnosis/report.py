@@ -72,6 +72,10 @@ class Report:
             row |= {"where": ", ".join(row["where"]), "remedy": ", ".join(row["remedy"])}
         return pd.DataFrame(rows, columns=list(_FRAME))
 
+    def frame(self) -> pd.DataFrame:
+        """The same as ``to_frame``: what results of instruments call it."""
+        return self.to_frame()
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it; ``skiplab.diagnosis.schema`` describes it."""
         return {

@@ -114,6 +114,7 @@ SATURATED_GATES = Limits(
 NEVER_ACTIVE = Limits(
     0.75, 0.999, "in 43 healthy networks up to half of a layer's rectifiers are never active"
 )
+WORTH_TELLING = 0.25  # of a layer's rectifiers never active: told as a fact
 # 1 − the correlation of two units' incoming weights. Development: healthy from .025, near-copies 1e-8.
 COPIES = Limits(
     1.6e-5,

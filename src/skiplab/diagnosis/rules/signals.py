@@ -90,7 +90,7 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
                     limits=limits.NEVER_ACTIVE,
                     remedy=(*REDRAW, "skips-identity"),
                 )
-            elif grade.is_bad:
+            elif grade.is_bad or never >= limits.WORTH_TELLING:
                 words = f"{never:.0%} of the units of {place} are active for no sample"
                 yield finding(
                     "dead-units",
