@@ -96,6 +96,8 @@ def members_at_once(ensemble: Ensemble, samples: TensorSet, batch_size: int, cri
         size = footprint(
             ensemble.skeleton, samples, batch_size=batch_size, criterion=criterion, device=device
         )
+    except Refused:
+        raise
     except (RuntimeError, NotImplementedError, ValueError):
         return ensemble.size  # a network that looks at its numbers cannot be counted; it may still fit
     return size.at_once(ensemble.size, room_on(device))
