@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 # Before torch is imported: two test processes on two cores would otherwise fight over them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -44,6 +45,13 @@ def _torchvision_without_its_kernels() -> None:
     for name in ("nms", "qnms"):
         schemas.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _KEPT.append(schemas)
+
+
+@pytest.fixture(autouse=True)
+def _same_weights_every_time() -> None:
+    """Networks that a test builds without a generator have the same weights in every run."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(autouse=True, scope="session")
