@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Count how often ``sl.diagnose`` is right on cases whose truth is known, and write docs/diagnosis.md.
+"""Count how often ``sl.diagnose`` is right on cases whose truth is known.
 
-    python tools/validate_diagnosis.py development            # on which limits were set; prints, writes nothing
-    python tools/validate_diagnosis.py held_out --write       # the list that was committed before any limit
+    python tools/validate_diagnosis.py development --write    # on which limits were set: writes thresholds.json
+    python tools/validate_diagnosis.py held_out --write       # committed before any limit: writes docs/diagnosis.md
 
 A planted defect is found if a warning or a severe finding of the right id names its place; a healthy network passes
 if it has neither; a sick network has to be warned of, and the first remedy proposed for it that fits is trained
@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "diagnosis")]
@@ -45,12 +49,13 @@ def tried(task: tuple[str, str, int]) -> dict[str, Any]:
     torch.set_num_threads(1)
     _let_torchvision_load()
     start = time.time()
+    GRADED.clear()
     try:
         kinds = {"planted": _planted, "controls": _control, "pairs": _pair, "sick": _sick, "stock": _stock}
         row = kinds[task[1]](task)
     except Exception as problem:  # a case that ends in an error is a miss, and is shown
         row = {"case": str(task), "right": False, "found": f"{type(problem).__name__}: {problem}"[:200]}
-    return row | {"kind": task[1], "seconds": round(time.time() - start, 1)}
+    return row | {"kind": task[1], "seconds": round(time.time() - start, 1), "graded": list(GRADED)}
 
 
 def _case(task: tuple[str, str, int]) -> Any:
@@ -63,7 +68,49 @@ def _report(network: Any, budget: float = BUDGET, memory: int | None = None) -> 
     import skiplab as sl
 
     loss = {"criterion": network.criterion, "loss_fn": network.loss_fn}
-    return sl.diagnose(network.model, list(network.batches), budget=budget, memory=memory, **loss)
+    with graded():
+        return sl.diagnose(network.model, list(network.batches), budget=budget, memory=memory, **loss)
+
+
+GRADED: list[dict[str, float]] = []  # of every diagnosis of a case: the worst value by limit's name
+
+
+@contextmanager
+def graded() -> Iterator[None]:
+    """Note the worst value that is held against each limit meanwhile."""
+    from skiplab.diagnosis.thresholds import Limits
+
+    worst: dict[str, float] = {}
+    grade = Limits.grade
+
+    def noted(self: Limits, value: float) -> Any:
+        if not math.isnan(value):
+            worst[self.name] = (min if self.falls else max)(worst.get(self.name, value), value)
+        return grade(self, value)
+
+    with mock.patch.object(Limits, "grade", noted):
+        yield
+    GRADED.append(worst)
+
+
+def spans(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """By limit: the worst value of a healthy network, and the mildest of those sick networks that it warns of."""
+    from skiplab.diagnosis.thresholds import LIMITS
+
+    healthy = [row["graded"][-1] for row in rows if row["kind"] in ("controls", "pairs")]
+    sick = [row["graded"][0] for row in rows if row["kind"] in ("planted", "sick", "pairs")]
+    found: dict[str, Any] = {}
+    for limit in LIMITS:
+        worst, mildest = (min, max) if limit.falls else (max, min)
+        fine = [each[limit.name] for each in healthy if limit.name in each]
+        bad = [each[limit.name] for each in sick if limit.name in each]
+        bad = [value for value in bad if limit.grade(value).is_bad]
+        found[limit.name] = {
+            "healthy": worst(fine) if fine else None,
+            "sick": mildest(bad) if bad else None,
+            "warned": len(bad),
+        }
+    return {"healthy networks": len(healthy), "sick networks": len(sick), "limits": found}
 
 
 def _troubles(report: Any) -> list[Any]:
@@ -188,7 +235,11 @@ def main() -> None:
     parser.add_argument(
         "--rows", type=Path, help="a file of rows as JSON lines; those of kinds not tried now are kept"
     )
-    parser.add_argument("--write", action="store_true", help="write docs/diagnosis.md; for held_out alone")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write docs/diagnosis.md (held_out) or thresholds.json (development)",
+    )
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     tasks = [task for kind in given.only or KINDS for task in cases_of(given.list, kind)]
@@ -210,6 +261,12 @@ def main() -> None:
         given.rows.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     if given.write and given.list == "held_out":
         PAGE.write_text(page(rows))
+    elif given.write:
+        from skiplab.diagnosis.thresholds import PLACE
+        from skiplab.files import sealed_json, write_bytes
+
+        made = {"made by": "python tools/validate_diagnosis.py development --write", **spans(rows)}
+        write_bytes(PLACE, sealed_json(made, indent=1))
 
 
 def page(rows: list[dict[str, Any]]) -> str:

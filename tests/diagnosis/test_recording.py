@@ -7,6 +7,7 @@ import copy
 import functools
 import random
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -185,6 +186,26 @@ def test_an_instrument_that_fails_ends_itself_and_not_the_training(problem: type
     with pytest.warns(SlowRecording, match="odd is not recorded any more: no such kernel$"):
         assert "layer_signals/5" in recorder.step(network(), batches(1)[0])
     assert "layer_signals/5" in recorder.step(network(), batches(1)[0])  # without a further warning
+
+
+def test_one_bad_batch_does_not_end_a_record() -> None:
+    calls: list[int] = []
+
+    def odd(target: Any, batch: Any) -> Any:
+        calls.append(len(calls))
+        if calls[-1] in (1, 2, 4, 5, 6):  # counted from 0: two failures in a row, then three
+            raise ValueError("NaN")
+        return sl.layer_signals(target, batch)
+
+    recorder = Recorder(every=1, instruments=[odd], share=1.0)
+    told = []
+    for _ in range(9):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            recorder.step(network(), batches(1)[0])
+        told += [str(each.message) for each in caught]
+    assert told == ["odd could not be recorded: NaN"] * 4 + ["odd is not recorded any more: NaN"]
+    assert len(calls) == 7
 
 
 def test_without_a_loss_what_needs_one_says_so() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from cases import development
 from torch import Tensor, nn
 
 from skiplab.diagnosis.diagnose import diagnose
@@ -15,7 +16,7 @@ from skiplab.diagnosis.references import references
 from skiplab.diagnosis.report import Report
 from skiplab.diagnosis.rules.gradients import _correlation, _times
 from skiplab.diagnosis.rules.units import expected_pairs
-from skiplab.diagnosis.thresholds import Limits
+from skiplab.diagnosis.thresholds import LIMITS, Limits, seen
 from skiplab.randomness import torch_generator
 from skiplab.remedies.catalogue import REMEDIES
 
@@ -187,7 +188,7 @@ def test_the_correlation_of_gradients_against_pairs_and_left_out_samples() -> No
 
 
 def test_limits_grade_both_ways() -> None:
-    up, down = Limits(2.0, 4.0, "…"), Limits(0.1, 0.01, "…", falls=True)
+    up, down = Limits("up", 2.0, 4.0, "…"), Limits("down", 0.1, 0.01, "…", falls=True)
     assert [up.grade(each).severity for each in (1.0, 3.0, 5.0, math.nan)] == [
         "info",
         "warning",
@@ -200,11 +201,26 @@ def test_limits_grade_both_ways() -> None:
     assert (up.usual, down.usual) == ((-math.inf, 2.0), (0.1, math.inf))
 
 
+def test_limits_lie_between_what_healthy_and_sick_networks_have() -> None:
+    known = seen()["limits"]
+    assert set(known) == {limit.name for limit in LIMITS}
+    assert seen()["healthy networks"] == len(development.CONTROLS) + len(development.PAIRS)
+    for limit in LIMITS:
+        assert "{" not in limit.words
+        span = known[limit.name]
+        if span["healthy"] is not None and limit.told:
+            assert not limit.grade(span["healthy"]).is_bad, limit.name
+        if span["sick"] is not None:
+            assert limit.grade(span["sick"]).is_bad, limit.name
+        assert not ("{sick}" in limit.told and span["sick"] is None), limit.name
+        assert not ("{healthy}" in limit.told and span["healthy"] is None), limit.name
+
+
 def test_every_finding_says_what_it_rests_on_and_proposes_what_there_is() -> None:
     networks = [drawn(chain(12), gain) for gain in (0.3, 5.0)]
     for finding in (each for network in networks for each in examined(network).findings):
         assert finding.reference or finding.id == "not-finite", finding
-        assert finding.support == references().support[finding.id].words
+        assert finding.support.startswith(references().support[finding.id].words)
         assert set(finding.remedy) <= set(REMEDIES)
 
 
@@ -374,8 +390,24 @@ def test_a_gradient_that_a_dead_layer_stops_is_severe() -> None:
     network = drawn(chain(), math.sqrt(2))
     network[6].bias.data.fill_(-50.0)
     finding = found(network, "vanishing-gradients")
-    assert (finding.severity, finding.where) == ("severe", ("0",))
+    assert (finding.severity, finding.where) == ("severe", ("10", "8"))
     assert "the first 5 of 6 blocks" in finding.words
+
+
+class Detached(Skip):
+    """A block that hands no gradient on where it is told so."""
+
+    stops = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).detach() if self.stops else super().forward(x)
+
+
+def test_a_detached_block_is_named_where_the_gradient_ends() -> None:
+    network = drawn(nn.Sequential(nn.Linear(12, 12), *(Detached(12) for _ in range(8)), nn.Linear(12, 4)))
+    network[4].stops = True
+    finding = found(network, "vanishing-gradients")
+    assert (finding.severity, finding.where) == ("severe", ("4", "3"))
 
 
 def test_certain_answers_are_no_saturation_and_decided_gates_only_if_nearly_all_are() -> None:

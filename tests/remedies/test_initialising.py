@@ -166,6 +166,23 @@ def test_looks_linear_is_among_the_kinds() -> None:
     assert is_linear(initialise(net, x, kind="looks-linear").model, x, torch_generator(0))
 
 
+@pytest.mark.parametrize("kind", ["gain", "orthogonal"])
+def test_frozen_layers_are_left_alone(kind: str) -> None:
+    network, x = mlp(6), normal(4, 5)
+    layers = [part for part in network.modules() if isinstance(part, nn.Linear)]
+    layers[0].requires_grad_(False)
+    treated = initialise(network, x, kind=kind)
+    others = [part for part in treated.model.modules() if isinstance(part, nn.Linear)]
+    assert [torch.equal(old.weight, new.weight) for old, new in zip(layers, others, strict=True)] == [
+        True,
+        *[False] * (len(layers) - 1),
+    ]
+    assert "left alone: 1 that are frozen" in treated.changed
+    network.requires_grad_(False)
+    with pytest.raises(Refused, match="all weight layers are frozen"):
+        initialise(network, x, kind=kind)
+
+
 class Tied(nn.Module):
     """A head that shares its weights with an embedding, and a linear layer of the other orientation."""
 

@@ -35,7 +35,9 @@ def parse_bytes(text: str) -> int:
         raise Refused(f"{text!r} is no amount of memory; write 8GB, 512MB or 8GiB.")
     unit = 1024 ** "kmgt".index(match[2]) * 1024 if match[3] else _BYTES[match[2]]
     amount = int(float(match[1]) * unit)
-    require(amount > 0, f"{text!r} is no memory at all; write 8GB, 512MB or 8GiB.")
+    require(
+        amount >= 10**6, f"{text!r} is {amount} bytes, too little for any network; write 8GB, 512MB or 8GiB."
+    )
     return amount
 
 

@@ -25,6 +25,7 @@ BUDGET = 60.0  # seconds
 SHARE = 0.4  # of the time left that one examination may take
 STOPPED = "ended by Ctrl-C: findings rest on what was measured until then"
 FEW = f"samples: {{}}, too few to tell how samples differ; pass {LEAST_SAMPLES} or more"
+LEAST_MEMORY = 10**6  # bytes, below which somebody meant gigabytes
 MOST_OF_ALL = 0.25  # of the whole budget that one examination may take
 
 
@@ -56,7 +57,11 @@ def diagnose(
     """
     budget = positive("budget", budget, BUDGET)
     if memory is not None:
-        positive("memory in bytes", memory, 8_000_000_000)
+        amount = positive("memory in bytes", memory, 8_000_000_000)
+        require(
+            amount >= LEAST_MEMORY,
+            f"memory is {memory} bytes, too little for any network; pass 8e9 for 8 GB.",
+        )
     require(isinstance(name, str), f"name is {name!r}, but must be text, such as 'my network'.")
     listed("examinations", examinations)
     require(isinstance(model, nn.Module), f"a {type(model).__name__} was given; pass a torch.nn.Module.")

@@ -29,6 +29,7 @@ from skiplab.torch_private import uncompiled
 
 EVERY, SHARE = 100, 0.05
 USUAL = ("gradient_norms", "layer_signals")  # cheap, and the first to show trouble
+TRIES = 3  # of an instrument that has worked before, until it is given up
 SECONDS = 5.0  # that an instrument which can be more or less precise is given
 clock = time.perf_counter
 
@@ -80,6 +81,7 @@ class Recorder:
         self.every, self.share, self.samples = every, float(share), samples
         self._log = self.records.append if log is None else log
         self._instruments = _named(USUAL if instruments is None else instruments)
+        self._tries = dict.fromkeys(self._instruments, 1)
         self._per_layer = instruments is not None if per_layer is None else per_layer
         self._batch, self._given = batch, (criterion, loss_fn)
         self._loss: Loss | None = None
@@ -138,11 +140,19 @@ class Recorder:
                 try:
                     patient = self._patient(_bare(model), given)
                     found |= flat(name, self._measure(instrument, patient), self._per_layer)
+                    self._tries[name] = TRIES
                 except Exception as problem:  # training must not end because an instrument does
-                    del self._instruments[name]
-                    reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-                    warnings.warn(f"{name} is not recorded any more: {reason}", SlowRecording, stacklevel=3)
+                    self._failed(name, (str(problem).strip() or type(problem).__name__).splitlines()[0])
         return found
+
+    def _failed(self, name: str, reason: str) -> None:
+        """Give an instrument up that never worked or failed thrice in a row; one batch may be at fault, by a NaN."""
+        self._tries[name] -= 1
+        is_last = self._tries[name] <= 0
+        if is_last:
+            del self._instruments[name]
+        how = "is not recorded any more" if is_last else "could not be recorded"
+        warnings.warn(f"{name} {how}: {reason}", SlowRecording, stacklevel=4)
 
     def _affordable(self) -> bool:
         """Whether one more record like the last stays within the share."""

@@ -4,9 +4,8 @@ The numbers are in ``references.json``, which ``tools/references.py`` makes from
 alone: 5, 50 and 95 % of healthy and of sick networks, how well the quantity tells the two apart, and the claims
 behind each finding with our verdicts.
 
->>> decay = references().quantities["gradient-decay"]
->>> decay.side(0.0), decay.side(50.0)
-('healthy', 'sick')
+>>> str(references().quantities["gradient-decay"].healthy)
+'-2.77 to 10.3'
 >>> references().quantities["negative-fraction"].says_little
 'healthy and sick networks overlap: area under the curve 0.56'
 """
@@ -20,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from skiplab.checks import one_of
 from skiplab.files import Damaged, read_json
 
 FORM = 1
@@ -80,25 +78,6 @@ class Quantity:
         return not self.says_little
 
     @property
-    def sick_is_larger(self) -> bool:
-        """Whether sick networks have more of it than healthy ones."""
-        return self.auc is not None and self.auc > 0.5
-
-    def side(self, value: float) -> str:
-        """Where a value lies: "healthy", "doubtful", "sick", or "unknown" where the quantity says little.
-
-        Healthy is all that does not leave the healthy range towards the sick one; sick is what lies in the sick range
-        or beyond it; doubtful is what lies between the two ranges.
-        """
-        if not self.tells or self.healthy is None or self.sick is None or math.isnan(value):
-            return "unknown"
-        sign = 1 if self.sick_is_larger else -1
-        healthy, sick = (self.healthy.high, self.sick.low) if sign > 0 else (self.healthy.low, self.sick.high)
-        if sign * value <= sign * healthy:
-            return "healthy"
-        return "sick" if sign * value >= sign * sick else "doubtful"
-
-    @property
     def reference(self) -> str:
         """The ranges in words, with the first study behind them and how many more there are."""
         parts = {"healthy networks have": self.healthy, "sick ones": self.sick}
@@ -152,12 +131,6 @@ class References:
     rules: Mapping[str, str]  # how healthy networks are told from sick ones, by ``told_by``
     runs: Mapping[str, Mapping[str, Any]]
     caution: str
-
-    def of(self, finding: str) -> tuple[Quantity, ...]:
-        """The quantities that may decide about a finding, the best separated first."""
-        one_of("finding", finding, self.support)
-        fit = [each for each in self.quantities.values() if finding in each.findings and each.tells]
-        return tuple(sorted(fit, key=lambda each: -abs((each.auc or 0.5) - 0.5)))
 
 
 @functools.cache

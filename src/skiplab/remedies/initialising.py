@@ -53,7 +53,7 @@ def initialise(
 
     ``where`` names the layers to draw anew, or what holds them; with ``hardt-ma`` residual additions. Recurrent
     layers and attention, which hold several matrices, are left alone but for projections that are layers, and so are
-    layers that share their weights with an embedding.
+    frozen layers and those that share their weights with an embedding.
 
     >>> initialise(model, x, kind="gain")
     Sequential treated: all 3 layers (0, 2, 4) drawn anew with variance g²/fan-in, g = 1.41 in 2, 1 in 1
@@ -68,7 +68,11 @@ def initialise(
         return _hardt_ma(model, batch, seed, where)
     check_weight_layers(model, None)
     record = recorded(model, batch, gains=True)
-    layers = {name: layer for name, layer in weight_layers(model).items() if not _is_embedding(model, layer)}
+    known = {name: layer for name, layer in weight_layers(model).items() if not _is_embedding(model, layer)}
+    layers = {name: layer for name, layer in known.items() if layer.weight.requires_grad}
+    require(
+        bool(layers), "all weight layers are frozen (requires_grad=False); let those train that may change."
+    )
     names = chosen("weight layer", layers, where, dict(model.named_modules()))
     gains = layer_gains(model, record, names)
     changed = copied(model, REMEDY)
@@ -81,7 +85,9 @@ def initialise(
             start(layer, name, gaussian(layer, gains[name] / math.sqrt(layer_fans(layer)[0]), stream))
     how = "g times orthonormal" if kind == "orthogonal" else "with variance g²/fan-in"
     words = f"{counted(names, len(layers), 'layer')} drawn anew {how}, g = {_tally(gains.values())}"
-    return Treated(changed, words + (f"; left alone: {left_out(model)}" if left_out(model) else ""))
+    alone = [f"{len(known) - len(layers)} that are frozen"] if len(known) > len(layers) else []
+    alone += [left_out(model)] if left_out(model) else []
+    return Treated(changed, words + (f"; left alone: {'; '.join(alone)}" if alone else ""))
 
 
 def _is_embedding(model: nn.Module, layer: nn.Module) -> bool:

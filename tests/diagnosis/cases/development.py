@@ -61,6 +61,13 @@ CONTROLS = (
     *(Control("timm:resnet10t", 238), Control("timm:semnasnet_075", 239), Control("timm:mobilevit_xxs", 240)),
     *(Control("transformers:distilbert", 241), Control("transformers:llama", 242)),
     Control("transformers:vit", 243),
+    # Added after a tester's false alarms: networks that have learned their data, and deep plain ones that do learn.
+    *(Control("trained-mlp-tanh-6x48", 244), Control("trained-mlp-sigmoid-1x64", 245)),
+    *(Control("trained-lstm-1x48", 246), Control("trained-highway-8x40", 247)),
+    *(Control("trained-gated-convnet-4x16", 248), Control("trained-transformer-post-2x48", 249)),
+    *(Control("trained-residual-convnet-bn-5x16", 250), Control("trained-lenet-tanh-6-12", 251)),
+    *(Control("mlp-relu-20x96-he", 252), Control("mlp-relu-24x128-he", 253)),
+    *(Control("mlp-relu-31x128-he", 254), Control("convnet-20x24-he", 255)),
 )
 
 SICK = (

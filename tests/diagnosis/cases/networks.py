@@ -1,8 +1,9 @@
 """Networks by name, each with data it can learn: ``build("mlp-tanh-6x48", seed=3)``.
 
 ``library:model`` is a model of torchvision, timm or transformers with random weights as the library draws them; all
-other names are in ``SMALL``. A name stands for one architecture of one size. Inputs are small, so that a forward and
-a backward pass take well below a second on one core.
+other names are in ``SMALL``, and ``trained-NAME`` is one of these after a training on its data. A name stands for
+one architecture of one size. Inputs are small, so that a forward and a backward pass take well below a second on one
+core.
 """
 
 from __future__ import annotations
@@ -167,6 +168,13 @@ SMALL: dict[str, Making] = {
     "residual-tanh-26x48": (lambda _: tanh_pair(26, 48, skip=True), data.flat_digits),
     "residual-conv-32x12": (lambda _: conv_pair(32, 12, skip=True), IMAGES),
 }
+# Deep networks with neither skips nor normalisation that train all the same, though their gradients are white.
+SMALL |= {
+    "mlp-relu-20x96-he": _relu(20, 96, scaled(2**0.5)),
+    "mlp-relu-24x128-he": _relu(24, 128, scaled(2**0.5)),
+    "mlp-relu-31x128-he": _relu(31, 128, scaled(2**0.5)),
+    "convnet-20x24-he": _conv(20, 24, scaled(2**0.5)),
+}
 HEALTHY_HERE = frozenset(SMALL)
 
 # Sick: depth × width, then how weights are drawn --------------------------------------------------------------
@@ -252,6 +260,7 @@ TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any], Callable[[int], Data]]] 
     "electra": ("Electra", "ForSequenceClassification", {**_TEXT, "embedding_size": 24}, data.topics),
     "deit": ("DeiT", "ForImageClassification", {**_PIXELS, "hidden_size": 48}, data.pictures(32)),
 }
+TRAINED, TRAINED_STEPS, TRAINED_RATE = "trained-", 300, 3e-3
 SIZES = {"timm:swin_tiny_patch4_window7_224": 64}  # pixels, 64 where nothing else is said
 
 
@@ -262,6 +271,8 @@ def is_stock(name: str) -> bool:
 
 def build(name: str, seed: int) -> Network:
     """The network of a name with a seed's weights and data; a test is skipped where the library is missing."""
+    if name.startswith(TRAINED):
+        return trained(build(name.removeprefix(TRAINED), seed), seed)
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         torch.default_generator.manual_seed(derive(seed, "cases", name))
         if is_stock(name):
@@ -273,6 +284,19 @@ def build(name: str, seed: int) -> Network:
             made = make(torch_generator(seed, "cases", name))
     given = make_data(seed)
     return Network(made.train(), given.batches, given.criterion, given.loss_fn)
+
+
+def trained(network: Network, seed: int) -> Network:
+    """A network after a training by Adam on its batches in turn, long enough to learn them by heart."""
+    model, optimiser = network.model, torch.optim.Adam(network.model.parameters(), TRAINED_RATE)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(derive(seed, "cases", "trained"))
+        for step in range(TRAINED_STEPS):
+            optimiser.zero_grad()
+            network.loss(model, network.batches[step % len(network.batches)]).backward()
+            optimiser.step()
+    model.zero_grad()
+    return network
 
 
 def _torchvision(name: str) -> tuple[nn.Module, Callable[[int], Data]]:

@@ -42,6 +42,7 @@ def sharpness(chart: Chart) -> Iterator[Finding]:
         largest,
         "loss per squared weight",
         limits=limits.SHARPNESS,
+        quantity="largest-curvature",
         low=low,
         high=high,
         remedy=("rescale-branches", "gain", "normalise-one-layer"),

@@ -51,9 +51,11 @@ def finding(
 
     ``quantity`` names what published runs have of the very same statistic.
     """
-    known = [limits.words] if limits is not None else [reference] if reference else []
+    words_of_others = limits.words if limits is not None else reference
+    known = [words_of_others] if words_of_others else []
     if quantity:
         known.append(f"of our published runs {references().quantities[quantity].reference}")
+    support = references().support[id]
     exact = math.isnan(low) and math.isnan(high)
     return Finding(
         id,
@@ -65,7 +67,7 @@ def finding(
         "; ".join(known),
         PAPERS.get(id, ""),
         tuple(remedy) if grade.is_bad else (),
-        references().support[id].words,
+        f"{support.words} ({support.count})" if support.claims else support.words,
         statistic if exact else low,
         statistic if exact else high,
         grade.weight,

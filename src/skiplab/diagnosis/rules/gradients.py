@@ -57,7 +57,7 @@ def gradients_with_depth(chart: Chart) -> Iterator[Finding]:
         )
         return
     grade = limits.GRADIENT_RISE.grade(-fall)
-    if -fall / (len(reached) - 1) < limits.GRADIENT_RISE_PER_BLOCK:
+    if grade.is_bad and not limits.GRADIENT_RISE_PER_BLOCK.grade(-fall / (len(reached) - 1)).is_bad:
         grade = grade.at_most("info")
     words = f"from {last} to {first} the norm of gradients grows {_times(-fall)}"
     if grade.is_bad:
@@ -85,14 +85,14 @@ def _silent_at_first(norms: GradientNorms) -> int:
 
 def _stopped(chart: Chart, norms: GradientNorms) -> Finding:
     """No gradient reaches the first blocks; where a matrix of zeros stops it, that is found by itself and passes."""
-    silent, first = _silent_at_first(norms), norms.layers[0]
+    silent = _silent_at_first(norms)
     signals = chart.get(LayerSignals)
     zeros = signals is not None and bool((signals.zero_weights[0] == 1).any())
     words = f"no gradient reaches the first {silent} of {len(norms.layers)} blocks"
     return finding(
         "vanishing-gradients",
         Grade("info", 0.0) if zeros else CERTAIN,
-        (first,),
+        norms.layers[silent - 1 : silent + 1][::-1],  # the output of the first of the two has a gradient still
         f"{words}, since weights behind them are all 0" if zeros else words,
         math.inf,
         "powers of e",
@@ -136,8 +136,9 @@ def shattered_gradients(chart: Chart) -> Iterator[Finding]:
         return
     residual = chart.scan.residual
     plain = residual is not None and not residual.blocks and not chart.scan.normalised
-    is_deep = len(chart.scan.blocks.names) >= limits.DEEP_AND_PLAIN
-    grade = limits.SAMPLES_ALIKE.grade(value) if plain and is_deep else Grade("info", 0.0)
+    grade = limits.SAMPLES_ALIKE.grade(value) if plain else Grade("info", 0.0)
+    if grade.is_bad and not limits.PLAIN_DEPTH.grade(len(chart.scan.blocks.names)).is_bad:
+        grade = grade.at_most("info")
     words = (
         f"the gradients of two samples correlate by {value:.2f} (0: noise, so that a step for one does nothing for "
         "the other; 1: the same)"

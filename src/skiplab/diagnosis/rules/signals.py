@@ -103,10 +103,12 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
                     remedy=(*REDRAW, "skips-identity"),
                 )
         else:
+            # What a network answers with may be certain: a trained classifier's probabilities are near 0 and 1.
+            if signals is not None and layer == _last(signals):
+                continue
             limit = limits.SATURATED_GATES if _is_gate(chart, place, kind) else limits.SATURATED
             grade = limit.grade(saturated)
-            # What a network answers with may be certain: a trained classifier's probabilities are near 0 and 1.
-            if grade.is_bad and (signals is None or layer != _last(signals)):
+            if grade.is_bad:
                 is_softmax = kind == "softmax"
                 words = (
                     f"{saturated:.0%} of the rows of {place} give more than 99 % of their weight to one entry"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.finding import WHOLE, Finding
+from skiplab.diagnosis.references import references
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import Grade
 from skiplab.measurements.dominant_gradient_flow import DominantGradientFlow
@@ -14,6 +15,13 @@ from skiplab.measurements.noise_stability.weight_noise import WeightNoise
 from skiplab.measurements.path_depth.path_shares import PathDepth
 
 FACT = Grade("info", 0.0)
+
+
+def _shares(quantity: str, change: Callable[[float], float] = float) -> str:
+    """What our published healthy networks have of a quantity, in per cent: "7 to 12 %"."""
+    found = references().quantities[quantity].healthy
+    assert found is not None
+    return f"{100 * change(found.low):.0f} to {100 * change(found.high):.0f} %"
 
 
 def noise(chart: Chart) -> Iterator[Finding]:
@@ -39,7 +47,8 @@ def noise(chart: Chart) -> Iterator[Finding]:
         "relative change",
         low=low,
         high=high,
-        reference="trained networks of 20 layers have 2 to 3 % in the median layer (yu2019/noise)",
+        reference=f"trained networks of 20 layers have {_shares('weight-noise', math.exp)} in the median layer "
+        "(yu2019/noise)",
     )
 
 
@@ -60,7 +69,7 @@ def flows(chart: Chart) -> Iterator[Finding]:
         f"{value:.0%} of the gradient flows that dominate a channel end in that channel",
         value,
         "share of channels",
-        reference="trained networks of 20 layers have 7 to 12 % (yu2019/figure-12)",
+        reference=f"trained networks of 20 layers have {_shares('dominant-flow')} (yu2019/figure-3)",
     )
 
 

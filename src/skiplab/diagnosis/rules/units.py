@@ -31,18 +31,15 @@ def duplicated_units(chart: Chart) -> Iterator[Finding]:
         flat = layer.closest[0].isnan() & (layer.incoming[0] > 0)
         if int(flat.sum()) > 1 and len(weight[flat].flatten(1).unique(dim=0)) < int(flat.sum()):
             distance = torch.where(flat, 0.0, distance)
-        near = distance < limits.COPIES.warning
-        if not bool(near.any()):
-            continue
         if expected_pairs(len(weight), weight[0].numel(), limits.COPIES.warning) > limits.CHANCE:
             continue
-        closest, count = float(distance.nan_to_num(2).min().clamp_min(0)), int(near.sum())
-        units = near.nonzero().flatten().tolist()
+        closest = float(distance.nan_to_num(2).min().clamp_min(0))
+        if not limits.COPIES.grade(closest).is_bad:
+            continue
+        units = (distance < limits.COPIES.warning).nonzero().flatten().tolist()
         named = ", ".join(map(str, units[:4])) + ", …" * (len(units) > 4)
         place = layer.name or WHOLE
-        words = (
-            f"{count} units of {place} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
-        )
+        words = f"{len(units)} units of {place} copy another ({named}): 1 − correlation of weights is {closest:.1g}"
         yield finding(
             "duplicated-units",
             Grade("warning", 1.0),
