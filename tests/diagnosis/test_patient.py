@@ -9,9 +9,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from skiplab.checks import Refused
 from skiplab.diagnosis.courses import course_of
-from skiplab.diagnosis.patient import Patient, gathered, has_fresh_statistics
+from skiplab.diagnosis.patient import Patient, gathered
 from skiplab.diagnosis.scan import OutOfTime, affordable, limited, scanned
 from skiplab.randomness import torch_generator
+from skiplab.subjects.normalisation import has_fresh_statistics
 
 X = torch.randn(12, 4, generator=torch_generator(0, "test patient"))
 LABELS = torch.arange(12) % 3

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from skiplab.checks import Refused, whole_numbers
 from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for
-from skiplab.measurements.batch_statistics import normalisation_layers, with_batch_statistics
+from skiplab.measurements.batch_statistics import with_batch_statistics
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, sliced
+from skiplab.subjects.normalisation import has_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction
 from skiplab.torch_private import tree_map
 
@@ -118,15 +119,6 @@ def gathered(
     return cut
 
 
-def has_fresh_statistics(module: nn.Module) -> bool:
-    """Whether normalisation layers keep running statistics that no batch has changed yet."""
-    try:
-        layers = normalisation_layers(module)
-    except Refused:
-        return False
-    return bool(layers) and all(_is_unused(layer) for layer in layers.values())
-
-
 def runs_on(subject: Subject, batch: Batch) -> bool:
     """Whether a network, or its loss function, can be called on a batch."""
 
@@ -140,15 +132,6 @@ def runs_on(subject: Subject, batch: Batch) -> bool:
     except Exception:  # whatever a user's network raises: it is called again where that is told
         return False
     return True
-
-
-def _is_unused(layer: nn.Module) -> bool:
-    seen = getattr(layer, "num_batches_tracked", None)
-    if isinstance(seen, Tensor):
-        return not bool(seen.any())
-    mean, variance = (getattr(layer, f"running_{name}", None) for name in ("mean", "var"))
-    unused = isinstance(mean, Tensor) and not bool(mean.any())
-    return unused and (variance is None or bool((variance == 1).all()))
 
 
 def _joined(*parts: Any) -> Any:

@@ -31,9 +31,9 @@ from torch import Tensor, nn
 from skiplab.checks import at_least, require
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
-from skiplab.measurements.batch_statistics import normalisation_layers
 from skiplab.reproduction.trial import Bench
 from skiplab.subjects import Subject
+from skiplab.subjects.normalisation import normalisation_layers
 from skiplab.subjects.subject import Criterion
 from skiplab.training import Plan, train
 from skiplab.training.checkpoints import Checkpoints, Snapshots

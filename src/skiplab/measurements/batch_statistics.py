@@ -25,7 +25,7 @@ from skiplab.checks import Refused, one_of, require
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size
 from skiplab.subjects.hooks import first_argument, visited
-from skiplab.torch_private import is_batch_norm, is_instance_norm
+from skiplab.subjects.normalisation import normalisation_layers
 
 MODES = ("eval", "batch", "train")
 
@@ -75,22 +75,6 @@ def with_batch_statistics(subject: Subject, batch: Batch) -> Subject:
     # A layer that the pass does not call keeps what it has.
     fixed = {name: noted.get(name, tensor) for name, tensor in subject.fixed.items()}
     return dataclasses.replace(subject, fixed=fixed)
-
-
-def normalisation_layers(module: nn.Module) -> dict[str, nn.Module]:
-    """The modules that keep a running mean of what they see, by name."""
-    found = {}
-    for name, part in module.named_modules():
-        if is_instance_norm(part):
-            continue
-        if "running_mean" in dict(part.named_buffers(recurse=False)):
-            found[name] = part
-        elif is_batch_norm(part):
-            raise Refused(
-                f"layer {name!r} keeps no running statistics, so its samples cannot be told apart; "
-                "build it with track_running_stats=True."
-            )
-    return found
 
 
 def _held(layers: dict[str, nn.Module], found: dict[str, Tensor]) -> AbstractContextManager[None]:

@@ -22,6 +22,7 @@ from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.result import Result
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
+from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction
 
 
@@ -103,6 +104,7 @@ def gradient_norms(
     Gradient norm of 3 layers, 16 samples
     """
     one_of("mode", mode, MODES)
+    warn_of_fresh_statistics(target, mode)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=mode == "train")
     is_sum = reduction(subject.criterion) == "sum"
     total: Tensor | None = None

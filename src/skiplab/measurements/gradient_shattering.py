@@ -32,6 +32,7 @@ from skiplab.measurements.result import Result
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of, outside_inference_mode
+from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion
 
 
@@ -208,6 +209,7 @@ def gradient_shattering(
     require(
         layers is None or len(layers) > 0, "layers is empty; name a layer, or leave it out for the input."
     )
+    warn_of_fresh_statistics(target, mode)
     subject = Subject.of(target, criterion=criterion)
     quantity = quantity_of(outputs, subject.criterion)
     places = (None,) if layers is None else tuple(dict.fromkeys(layers))

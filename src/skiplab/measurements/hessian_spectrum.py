@@ -34,6 +34,7 @@ from skiplab.measurements.estimate import Estimate, joined
 from skiplab.measurements.result import Result
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
+from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction, trains
 
 LARGEST_EXACT = 20_000
@@ -150,6 +151,7 @@ def hessian_spectrum(
     """
     chosen = spectrum_method(method)
     threshold = positive("threshold", threshold, 1e-3)
+    warn_of_fresh_statistics(target, mode, "train")
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
     names = chosen_parameters(subject, layers)

@@ -41,6 +41,7 @@ from skiplab.measurements.symmetric_changes import (
 from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
+from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.subjects.weight_layers import check_weight_layers, left_out, units_of, weight_layers
 from skiplab.subjects.wiring import wiring
@@ -176,6 +177,7 @@ def rescaling_symmetry(
     >>> print(repr(found).splitlines()[0])
     Symmetry of 1 network, 10 rescalings by 10 among 3 layers, 16 samples
     """
+    warn_of_fresh_statistics(target, mode, "train")
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     factor = positive("factor", factor, 10)
     whole_numbers(draws=1 if draws is None else draws)
@@ -219,6 +221,7 @@ def permutation_symmetry(
     >>> bool(permutation_symmetry(model, (x, y)).mean_change < 1e-5)
     True
     """
+    warn_of_fresh_statistics(target, mode, "train")
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     whole_numbers(draws=draws)
     check_weight_layers(subject.module, layers)

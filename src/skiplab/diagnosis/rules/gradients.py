@@ -92,7 +92,9 @@ def _stopped(chart: Chart, norms: GradientNorms) -> Finding:
     return finding(
         "vanishing-gradients",
         Grade("info", 0.0) if zeros else CERTAIN,
-        norms.layers[silent - 1 : silent + 1][::-1],  # the output of the first of the two has a gradient still
+        norms.layers[silent - 1 : silent + 1][
+            ::-1
+        ],  # the output of the first of the two has a gradient still
         f"{words}, since weights behind them are all 0" if zeros else words,
         math.inf,
         "powers of e",

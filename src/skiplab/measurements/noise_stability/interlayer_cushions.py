@@ -31,6 +31,7 @@ from skiplab.measurements.result import Estimate, Result
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
+from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import LossFunction
 
 OVER = ("sample", "batch")
@@ -94,6 +95,7 @@ def interlayer_cushions(
     if probes is not None:
         whole_numbers(least=0, probes=probes)
     seeded(seed)
+    warn_of_fresh_statistics(target, mode)
     subject = Subject.of(target) if loss_fn is None else Subject.of(target, loss_fn=loss_fn)
     spans = _spans(subject, layers)
     stream = torch_generator(seed, "interlayer cushions")

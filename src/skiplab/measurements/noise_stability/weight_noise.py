@@ -22,6 +22,7 @@ from skiplab.measurements.result import Estimate, Result
 from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
+from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction
 from skiplab.subjects.weight_layers import check_weight_layers, weight_layers, weight_matrices
 from skiplab.subjects.wiring import stored_names
@@ -98,6 +99,7 @@ def weight_noise(
     """
     size = positive("size", size, 0.1)
     whole_numbers(draws=draws)
+    warn_of_fresh_statistics(target, mode)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
     names = _own_weights(subject.module, layers)
     removed = identities_by_layer(identities, weight_layers(subject.module))

@@ -22,6 +22,7 @@ from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, outside_inference_mode
 from skiplab.subjects.hooks import visited
+from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
 from skiplab.subjects.subject import Criterion, LossFunction, first_tensor
 from skiplab.torch_private import tree_map
@@ -59,6 +60,7 @@ def path_depth(
     if angles is not None:
         whole_numbers(least=3, angles=angles)
     seeded(seed)
+    warn_of_fresh_statistics(target, mode)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
     whole = list(batches_of(batches))
     blocks = _chosen(subject, whole[0], layers, counted)

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from skiplab.architectures.convolutional import GroupedNet
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
-from skiplab.measurements.batch_statistics import normalisation_layers
 from skiplab.measurements.dominant_gradient_flow import dominant_gradient_flow
 from skiplab.studies.yu2019.measured import Found, distribution, parts
 from skiplab.subjects import Subject
+from skiplab.subjects.normalisation import normalisation_layers
 
 
 def flows(ensemble: Ensemble, samples: TensorSet) -> Iterator[Found]:
