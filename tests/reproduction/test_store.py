@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from skiplab.files import write_bytes
+from skiplab.files.leftovers import ASIDE
 from skiplab.reproduction.shipped import Picture, archive_bytes
 from skiplab.reproduction.store import (
     Store,
@@ -134,3 +135,16 @@ def test_a_users_folders_beside_results_are_nobodys_leftovers_and_no_damage(tmp_
     store.tidy()
     assert verify(store).damaged == 0
     assert all((tmp_path / name).read_text() == "mine" for name in theirs)
+
+
+def test_what_a_killed_writer_left_is_removed_wherever_it_wrote_but_not_behind_a_link(tmp_path: Path) -> None:
+    store, elsewhere = Store(tmp_path / "store"), tmp_path / "elsewhere"
+    places = ["", "trials", "checkpoints/key", "studies/paper/item", "studies/paper/item/run"]
+    left = [store.root / place / f"{ASIDE}killed" for place in places] + [elsewhere / f"{ASIDE}killed"]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("half")
+        os.utime(path, (1e9, 1e9))
+    (store.root / "studies/paper/item/link").symlink_to(elsewhere)
+    store.tidy()
+    assert [path.exists() for path in left] == [False] * len(places) + [True]

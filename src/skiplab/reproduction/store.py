@@ -185,9 +185,11 @@ class Store:
 
     def tidy(self) -> None:
         """Remove what killed runs left half-written; what somebody is writing stays."""
-        for pattern in (".", "trials", "checkpoints/*", "studies/*/*"):
+        # A run's own folder too: figures are drawn into it when they are first looked at.
+        for pattern in (".", "trials", "checkpoints/*", "studies/*/*", "studies/*/*/[!.]*"):
             for folder in self.root.glob(pattern) if pattern != "." else [self.root]:
-                sweep(folder)
+                if folder.is_dir() and (folder == self.root or not folder.is_symlink()):
+                    sweep(folder)
 
     # Study runs -----------------------------------------------------------------------------------------
 
