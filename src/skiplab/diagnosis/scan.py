@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
+from skiplab.diagnosis.learned import has_learned
 from skiplab.diagnosis.losses import NO_DERIVATIVE
 from skiplab.diagnosis.patient import Patient
 from skiplab.subjects.blocks import Blocks
@@ -31,7 +32,10 @@ COPIES = (
 
 @dataclass(frozen=True)
 class Scan:
-    """Sizes and costs: ``seconds`` of a forward and backward pass on the batch, ``bytes`` of what modules return."""
+    """Sizes and costs: ``seconds`` of a forward and backward pass on the batch, ``bytes`` of what modules return.
+
+    ``learned`` says whether the network's loss is far below that of the best constant answer.
+    """
 
     parameters: int
     weight_layers: int
@@ -42,6 +46,7 @@ class Scan:
     samples: int
     seconds: float
     bytes: int
+    learned: bool = False
 
 
 def scanned(patient: Patient) -> Scan:
@@ -58,6 +63,7 @@ def scanned(patient: Patient) -> Scan:
         patient.samples,
         seconds,
         size,
+        has_learned(patient),
     )
 
 

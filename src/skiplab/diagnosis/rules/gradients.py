@@ -138,9 +138,9 @@ def shattered_gradients(chart: Chart) -> Iterator[Finding]:
         return
     residual = chart.scan.residual
     plain = residual is not None and not residual.blocks and not chart.scan.normalised
-    grade = limits.SAMPLES_ALIKE.grade(value) if plain else Grade("info", 0.0)
-    if grade.is_bad and not limits.PLAIN_DEPTH.grade(len(chart.scan.blocks.names)).is_bad:
-        grade = grade.at_most("info")
+    is_white = value < limits.SAMPLES_ALIKE.warning
+    is_deep = plain and is_white and limits.PLAIN_DEPTH.grade(len(chart.scan.blocks.names)).is_bad
+    grade = limits.SAMPLES_ALIKE.grade(value) if is_deep else Grade("info", 0.0)
     words = (
         f"the gradients of two samples correlate by {value:.2f} (0: noise, so that a step for one does nothing for "
         "the other; 1: the same)"

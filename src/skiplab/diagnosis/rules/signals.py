@@ -107,14 +107,20 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
             if signals is not None and layer == _last(signals):
                 continue
             limit = limits.SATURATED_GATES if _is_gate(chart, place, kind) else limits.SATURATED
-            grade = limit.grade(saturated)
-            if grade.is_bad:
+            # Of a network that has learned its samples they are decided, not stuck.
+            learned = chart.scan.learned
+            grade = Grade("info", 0.0) if learned else limit.grade(saturated)
+            if saturated > limit.warning:
                 is_softmax = kind == "softmax"
                 words = (
                     f"{saturated:.0%} of the rows of {place} give more than 99 % of their weight to one entry"
                     if is_softmax
                     else f"{saturated:.0%} of {place} is saturated: its slope is below a twentieth of the largest"
-                ) + ", so that hardly any gradient passes"
+                ) + (
+                    ", as they may be once a network has learned"
+                    if learned
+                    else ", so that hardly any gradient passes"
+                )
                 yield finding(
                     "saturated-activations",
                     grade,
