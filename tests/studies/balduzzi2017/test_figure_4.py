@@ -81,7 +81,10 @@ def test_verdicts(results: Results) -> None:
         histogram(results, "feedforward", "activation share", layer).to_numpy()[:, [0, -1]].sum(axis=1).mean()
         for layer in SETTINGS.layers
     ]
-    assert verdicts["always-or-never-without-bn", "feedforward, layer 16"].statistic == pytest.approx(ends[2])
+    always = verdicts["always-or-never-without-bn", "feedforward, layer 16"]
+    assert always.statistic == pytest.approx(ends[2])
+    small = verdicts["always-or-never-without-bn", "feedforward, small biases, layer 16"]
+    assert f"small biases {small.statistic:.3f}" in always.detail
     grown = verdicts["more-bimodal-with-depth", "feedforward, layer 4 − layer 1"]
     assert (grown.statistic, grown.paired) == (pytest.approx(ends[1] - ends[0]), True)
     static = verdicts["static-noise-in-feedforward-bn", "feedforward + BN, layer 16"]

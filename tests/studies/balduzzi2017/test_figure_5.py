@@ -46,7 +46,7 @@ def test_each_run_has_a_trial_per_model_and_the_first_gives_the_pictures() -> No
         (0, "resnet-0.1"),
         (0, "white"),
     ]
-    assert len(clustered) == 30
+    assert len(clustered) == 90
     assert {(call.clusters, call.gradients) for call in clustered} == {(10, ("loss",))}
 
 
@@ -230,7 +230,7 @@ NORMS = {"plain": power(-0.5), "resnet-1": power(-0.2), "resnet-0.1": power(0.0)
 def test_the_papers_curves_make_every_claim_hold() -> None:
     found = judge(STUDY, results_of(RANKS, NORMS), "quick")
     assert {row.verdict for row in found} == {"holds"}
-    assert sum(row.headline for row in found) == 5 + 5
+    assert sum(row.headline for row in found) == 5 + 6
     slopes = [row.statistic for row in found if "slope" in row.condition]
     assert slopes == pytest.approx([0.1, 0.2, 0.1, 0.3, 0.5], abs=0.01)
     logs = np.log(SETTINGS.depths)
@@ -252,6 +252,16 @@ def test_curves_the_other_way_round_contradict_every_claim() -> None:
     found = judge(STUDY, results_of(ranks, norms, structure=shattered), "quick")
     # Without skips the rank is constant then, which is no fall.
     assert {row.verdict for row in found if "change from" not in row.condition} == {"contradicted"}
+
+
+def test_structure_that_was_never_there_has_not_disappeared() -> None:
+    """Two layers as unstructured as 50, and as white noise: nothing is left, and nothing was lost."""
+    found = judge(STUDY, results_of(RANKS, NORMS, structure=STRUCTURE | {("plain", 2): 0.05}), "quick")
+    rows = {row.claim: row for row in found if row.headline}
+    assert rows["structure-gone-without-skips"].verdict == "contradicted"
+    assert rows["structure-gone-without-skips"].statistic == pytest.approx(0.0, abs=0.01)
+    left = rows["no-structure-in-deep-feedforward-networks"]
+    assert (left.verdict, left.source) == ("holds", "ours")
 
 
 def test_a_quantity_that_has_reached_its_end_grew_faster_than_one_on_its_way() -> None:

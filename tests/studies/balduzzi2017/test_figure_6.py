@@ -333,6 +333,18 @@ def test_at_one_learning_rate_looks_linear_and_residual_networks_are_not_judged(
     assert further.verdict == "contradicted"
 
 
+def test_rows_say_at_what_rate_networks_were_trained_and_how_many_never_learn() -> None:
+    dead = AS_THE_PAPER | {"relu": FALLING | {50: 0.1}}
+    for results, words in ((results_of(dead), "at one learning rate for all models, 0.001; "), (None, "")):
+        found = judge(STUDY, results or searched(results_of(dead)), "quick")
+        details = {(row.claim, row.condition): row.detail for row in found if row.headline}
+        expected = f"{words}6 of 6 relu networks of 50 layers never learn"
+        assert details["relu-below-linear", "digits, 50 layers"] == expected
+        assert details["rectifiers-fall-with-depth", "digits, relu, depths 6 to 50"].startswith(expected)
+        assert details["looks-linear-trains-deeper", "digits, against relu, 50 layers"] == expected
+        assert details["looks-linear-trains-deeper", "digits, against crelu, 50 layers"] == words.rstrip("; ")
+
+
 def test_one_depth_has_no_order_but_is_judged_all_the_same() -> None:
     alone = dataclasses.replace(SETTINGS, depths=(50,))
     found = judge(STUDY, searched(results_of(AS_THE_PAPER, alone)), "quick")

@@ -184,7 +184,9 @@ def test_claims_on_real_nets_can_be_contradicted(results: Results, changed: Chan
 def test_the_papers_claims_and_ours_are_told_apart() -> None:
     ours = {claim.id for claim in STUDY.claims if claim.source == "ours"}
     # That α-rescaling works is said to hold empirically; remark A2 claims no precise quantities.
-    assert not {"rescaling-controls-variance", "rescaling-leaves-decay"} & ours
+    assert not {"rescaling-controls-variance", "rescaling-leaves-decay", "theorem-3-nets-bn"} & ours
+    # A step of a proof, a lemma as corrected, and a decay of any kind where the paper says exponential.
+    assert {"theorem-3b", "lemma-a3", "correlation-decays-in-nets"} <= ours
     assert {
         "rescaling-nets",
         "theorem-1-nets",
@@ -193,6 +195,48 @@ def test_the_papers_claims_and_ours_are_told_apart() -> None:
         "corollary-1-nets",
     } <= ours
     assert not any("printed" in claim.id for claim in STUDY.claims)
+
+
+@pytest.mark.parametrize(
+    ("power", "said_of_powers", "said_of_sublinear"),
+    [(0.5, "holds", "holds"), (0.7, "contradicted", "holds"), (1.2, "contradicted", "contradicted")],
+)
+def test_powers_of_depth_in_real_nets_with_batch_normalisation(
+    results: Results, changed: Change, power: float, said_of_powers: str, said_of_sublinear: str
+) -> None:
+    """Variance L and correlation L^−power, with scatter between runs; one run per depth makes one number."""
+
+    def falling(rows: pd.DataFrame) -> pd.Series:
+        return rows["L"] ** (1 - power) * (1 + 1e-3 * np.cos(rows["run"] * rows["L"]))
+
+    other = changed(results, lambda rows: 1.0 * rows["L"], real, model="batch norm 1", quantity="variance")
+    other = changed(other, falling, real, model="batch norm 1", quantity="covariance")
+    rows = {(each.claim, each.condition): each for each in judge(STUDY, other, "quick")}
+    found = rows["theorem-3-nets-bn", "correlation, L = 2 to 8"]
+    assert found.statistic == pytest.approx(-power, abs=1e-3)
+    assert (found.verdict, found.headline) == (said_of_powers, True)
+    assert rows["theorem-3-nets-bn", "variance, L = 2 to 8"].statistic == pytest.approx(1.0)
+    assert rows["sublinear-in-nets", "L = 2 to 8"].verdict == said_of_sublinear
+
+
+def test_theorem_3_says_that_its_model_does_not_centre() -> None:
+    texts = {claim.id: claim.text for claim in STUDY.claims}
+    for claim in ("theorem-3a", "theorem-3b", "theorem-3-asymptotic"):
+        assert "batch normalisation replaced by 1/√v_l" in texts[claim]
+
+
+def test_correlations_that_vanish_have_no_rate(results: Results, changed: Change) -> None:
+    other = changed(results, -1.0, real, model="residual", L=8, quantity="covariance")
+    assert all(map(math.isnan, evidence.fall(other, models.RESIDUAL, "correlation", 2, 8, 1.0)))
+
+
+def test_exponential_decay_is_judged_once_and_says_how_narrow_nets_are(verdicts: list[Verdict]) -> None:
+    rows = [each for each in verdicts if each.claim == "rescaling-leaves-decay"]
+    assert [each.condition for each in rows if each.headline] == ["L = 8 against 2"]
+    assert [each.condition for each in rows if not each.headline] == ["from L = 2 to 8, against 2"]
+    assert "in wide nets" in rows[0].detail
+    assert "few for this depth" in rows[0].detail
+    assert {each.source for each in rows} == {"sections 3.2 and 3.3"}
 
 
 def test_lemmas(verdicts: list[Verdict]) -> None:

@@ -152,16 +152,16 @@ STUDY = Study(
     claims=(
         Claim(
             "shallow-brown",
-            "The gradient of a network with one hidden layer resembles brown noise: on average over networks its ACF "
-            "averaged over lags 1 to 15 lies in the band of single series of brown noise.",
+            "The gradient of a network with one hidden layer resembles brown noise: on average over networks its "
+            "ACF, averaged over lags 1 to 15 and at lag 1, lies in the band of single series of brown noise.",
             shallow_brown,
             kind=RESEMBLES,
             unit=IN_BAND,
         ),
         Claim(
             "deep-white",
-            "The gradient of a 24-layer feedforward network resembles white noise: on average over networks its ACF "
-            "averaged over lags 1 to 15 lies in the band of single series of white noise.",
+            "The gradient of a 24-layer feedforward network resembles white noise: on average over networks its ACF, "
+            "averaged over lags 1 to 15 and at lag 1, lies in the band of single series of white noise.",
             deep_white,
             kind=RESEMBLES,
             unit=IN_BAND,

@@ -138,6 +138,25 @@ def more_apparent(results: Results) -> Iterator[Evidence]:
         yield Evidence(f"{data}, {depth} layers{words}", both, headline=not words, paired=True)
 
 
+def disappears(results: Results) -> Iterator[Evidence]:
+    """What the feedforward network's structure loses from the shallowest to the deepest, against white noise's.
+
+    The clusters are the shallowest network's, so that the deepest one's gradients owe nothing to the clustering.
+    """
+    settings = results.settings
+    model, (shallow, deep) = settings.pictured[0], (min(settings.depths), max(settings.depths))
+    for data, (quantity, words) in product(settings.data, STRUCTURES.items()):
+        before, after = (structured(results, quantity, data, model, depth) for depth in (shallow, deep))
+        white = structured(results, quantity, data, WHITE, 0)
+        yield Evidence(
+            f"{data}, {name_of(model)}, {shallow} to {deep} layers, against white noise{words}",
+            [before - after, white],
+            headline=not words,
+            detail=f"{before.mean():.3f} at {shallow} layers, {after.mean():.3f} at {deep}, white noise "
+            f"{white.mean():.3f}",
+        )
+
+
 def left(model_at: int) -> Found:
     """Evidence on the structure left in the deepest of the pictured networks, feedforward (0) or residual (1)."""
 

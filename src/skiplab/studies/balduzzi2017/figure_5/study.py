@@ -8,6 +8,7 @@ from typing import Any
 from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Claim, Equivalent, Greater, Results, Study, scales, subset
 from skiplab.studies.balduzzi2017.figure_5.evidence import (
+    disappears,
     faster,
     larger_and_smaller,
     left,
@@ -38,7 +39,7 @@ class Settings:
     samples: int = 256
     minibatches: int = 1
     clusters: int = 10
-    cluster_runs: int = 10
+    cluster_runs: int = 30
     images: int | None = None
     side: int | None = None
 
@@ -119,11 +120,20 @@ STUDY = Study(
         ),
         Claim(
             "structure-gone-without-skips",
-            "In the feedforward network the structure disappears with depth: at 50 layers gradients of one cluster "
-            "are no more alike than others.",
+            "In the feedforward network the structure disappears with depth: from 2 to 50 layers gradients of one "
+            "cluster lose what they have in common beyond others, and beyond what clustering makes of white noise.",
+            disappears,
+            kind=Greater(worth=TENTH),
+            unit=ALIKE,
+        ),
+        Claim(
+            "no-structure-in-deep-feedforward-networks",
+            "In the feedforward network of 50 layers gradients of one cluster are no more alike than others, whether "
+            "or not they were at 2 layers.",
             left(0),
             kind=Equivalent(margin=TENTH),
             unit=ALIKE,
+            source="ours",
         ),
         Claim(
             "structure-left-with-skips",

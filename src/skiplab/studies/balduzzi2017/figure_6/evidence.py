@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
+from skiplab.experiments.gains import LEARNED, chance
 from skiplab.reproduction import Evidence, Results
 from skiplab.reproduction.results import Part, matching, sample_of
 from skiplab.studies.balduzzi2017.figure_6.trials import LINEAR, ThinTraining, train
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 BASELINE = 0.4  # section 5.1: "the linear baseline of 40%"
 LOOKS_LINEAR, RESNET, PRELU = "crelu-ll", "resnet", "prelu-ll"
 RECTIFIERS = ("relu", "crelu")  # neither skips nor the looks-linear initialisation
-ONE_RATE = "one learning rate for all models"
 NOT_CHOSEN = "learning rates were not chosen for each model in this run; give some with --set rates=…"
 
 
@@ -61,16 +61,31 @@ def there(settings: Any, *models: str) -> Iterator[str]:
     return iter(settings.data if set(models) <= set(settings.models) else ())
 
 
+def conditions(results: Results, data: str, depth: int, *models: str) -> str:
+    """At what learning rates networks of a depth were trained, and how many of them never learn, in words."""
+    found = []
+    if not all(searched(results, data, model, depth) for model in models):
+        found.append(f"at one learning rate for all models, {float(results.settings.rate):g}")
+    for model in models:
+        sample = accuracies(results, data, model, depth)
+        dead = int((sample < LEARNED * chance(data)).sum())
+        if dead:
+            found.append(f"{dead} of {len(sample)} {model} networks of {depth} layers never learn")
+    return "; ".join(found)
+
+
 def falling(results: Results) -> Iterator[Evidence]:
     """Test accuracies of plain rectifier networks from the deepest to the shallowest."""
     depths = sorted(results.settings.depths, reverse=True)
     for model in RECTIFIERS:
         for data in there(results.settings, model):
             samples = [accuracies(results, data, model, depth) for depth in depths]
+            by_depth = dict(zip(depths, samples, strict=True))
+            said = rises(by_depth), conditions(results, data, depths[0], model)
             yield Evidence(
                 f"{data}, {model}, depths {depths[-1]} to {depths[0]}",
                 samples if len(depths) > 1 else [[], []],
-                detail=rises(dict(zip(depths, samples, strict=True))),
+                detail="; ".join(filter(None, said)),
                 paired=True,
             )
 
@@ -100,7 +115,8 @@ def below_linear(results: Results) -> Iterator[Evidence]:
     deepest = max(results.settings.depths)
     for data in there(results.settings, "relu"):
         sample, ours = accuracies(results, data, "relu", deepest), accuracies(results, data, LINEAR, 1)
-        yield Evidence(f"{data}, {deepest} layers", [BASELINE - sample])
+        detail = conditions(results, data, deepest, "relu")
+        yield Evidence(f"{data}, {deepest} layers", [BASELINE - sample], detail=detail)
         where = f"{data}, {deepest} layers, against our linear classifier"
         yield Evidence(where, [ours, sample], headline=False, paired=True)
 
@@ -129,7 +145,7 @@ def trains_deeper(results: Results) -> Iterator[Evidence]:
                 f"{data}, against {other}, {depth} layers",
                 [accuracies(results, data, model, depth) for model in (LOOKS_LINEAR, other)],
                 headline=depth == depths[0],
-                detail="" if searched(results, data, other, depth) else ONE_RATE,
+                detail=conditions(results, data, depth, LOOKS_LINEAR, other),
                 paired=True,
             )
 

@@ -116,11 +116,12 @@ STUDY = Study(
         ),
         Claim(
             "linear-as-trained",
-            "The looks-linear networks that figure 6 trains are exactly linear at initialisation too, where they "
-            "have no batch normalisation, which multiplies rounding errors.",
+            "Networks as figure 6 trains them, but without their batch normalisation, which multiplies rounding "
+            "errors, are exactly linear at initialisation too.",
             departures,
             kind=Exact(rounding=ROUNDING),
             unit="largest relative departure from superposition",
+            source="ours",
         ),
         Claim(
             "single-precision",

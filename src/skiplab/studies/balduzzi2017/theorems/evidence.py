@@ -151,15 +151,26 @@ def rate_per_layer(results: Results, model: Model, L: int) -> list[float]:
 
 
 def decays_on(results: Results) -> Iterator[Evidence]:
-    """Rates of decay in deeper real resnets, and half of that in the shallowest; α does not change correlations."""
-    shallow, *deeper = depths_of(results, real, RESIDUAL)
+    """Rates of decay in deeper real resnets, and half of that in the shallowest; α does not change correlations.
+
+    Nets that are narrow for their depth keep higher correlations, so the detail has the wide nets' rate beside. From
+    one depth to the next, a further row, an exponential would have the first rate throughout.
+    """
+    width = results.settings.width
+    depths = depths_of(results, real, RESIDUAL)
+    shallow, *deeper = depths
     half = [rate / 2 for rate in rate_per_layer(results, RESIDUAL, shallow)]
+    first = f"in {shallow} layers {2 * sum(half) / len(half):.3g}"
     for L in deeper:
         rates = rate_per_layer(results, RESIDUAL, L)
-        detail = (
-            f"{sum(rates) / len(rates):.3g} per layer, in {shallow} layers {2 * sum(half) / len(half):.3g}"
-        )
+        wide = -corrected(RESIDUAL, L, None).log2_correlation * math.log(2) / L
+        detail = f"{sum(rates) / len(rates):.3g} per layer, {first}; in wide nets {wide:.3g}"
+        if not is_wide(RESIDUAL, L, width):
+            detail += f", and {width} units are few for this depth"
         yield Evidence(f"L = {L} against {shallow}", [rates, half], detail=detail)
+    for near, far in pairwise(depths):
+        rates = fall(results, RESIDUAL, "correlation", near, far, float(far - near))
+        yield Evidence(f"from L = {near} to {far}, against {shallow}", [rates, half], headline=False)
 
 
 def above_halving(results: Results) -> Iterator[Evidence]:
@@ -192,6 +203,46 @@ def exponents(results: Results) -> Iterator[Evidence]:
         constant = far.correlation * beta * math.sqrt(2 * FAR)
         detail = f"R β√L is {constant:.4g} at L = {2 * FAR}"
         yield Evidence(f"β = {beta:g}", [[abs(rise - 0.5), abs(fall - 0.5)]], detail=detail)
+
+
+def fall(results: Results, model: Model, quantity: str, near: int, far: int, unit: float) -> list[float]:
+    """ln of real nets' moment at a depth over that at a larger one, in units, one linearised number per run.
+
+    Nets of different depths are independent; run i of both makes one number, whose scatter has both errors.
+    """
+    both = [sample(results, real, model, L, quantity) for L in (near, far)]
+    means = [sum(each) / len(each) for each in both]
+    if min(means) <= 0:
+        return [math.nan] * len(both[0])
+    middle = math.log(means[0] / means[1])
+    return [(middle + one / means[0] - other / means[1]) / unit for one, other in zip(*both, strict=True)]
+
+
+def powers(results: Results) -> Iterator[Evidence]:
+    """The exponents of L in real nets' variance and correlation with batch normalisation; 1 and −½ in theorem 3.
+
+    Between the two largest depths, since the theorem is asymptotic; the other steps are further rows.
+    """
+    steps = list(pairwise(depths_of(results, real, NORMALISED)))
+    for quantity, expected in (("variance", 1.0), ("correlation", -0.5)):
+        for near, far in steps[::-1]:
+            falls = fall(results, NORMALISED, quantity, near, far, math.log(far / near))
+            ends = [getattr(theory(NORMALISED, L), quantity) for L in (near, far)]
+            own = math.log(ends[1] / ends[0]) / math.log(far / near)
+            yield Evidence(
+                f"{quantity}, L = {near} to {far}",
+                [[-value for value in falls]],
+                paper_value=expected,
+                headline=(near, far) == steps[-1],
+                detail=f"in the theorem's model {own:.3f} between these depths",
+            )
+
+
+def sublinear(results: Results) -> Iterator[Evidence]:
+    """1 less the power of 1/L by which real nets' correlations fall with batch normalisation, in every step."""
+    for near, far in pairwise(depths_of(results, real, NORMALISED)):
+        falls = fall(results, NORMALISED, "correlation", near, far, math.log(far / near))
+        yield Evidence(f"L = {near} to {far}", [[1 - value for value in falls]])
 
 
 def on_nets(*models: Model, correct: bool) -> Found:
