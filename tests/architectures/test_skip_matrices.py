@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.architectures.skip_matrices import (
+    Constant,
     FixedSkip,
     Folded,
     Identity,
@@ -206,3 +207,11 @@ def test_something_that_is_no_skip_is_refused() -> None:
         Refused, match=r"skip is 'identity', but must be a tensor or a kind such as Identity\(\)"
     ):
         skip_connections("identity", 2, 4, torch_generator(0), torch.float32)  # type: ignore[arg-type]
+
+
+def test_a_constant_matrix_gives_every_unit_the_same_skip() -> None:
+    q = Constant().matrix(8, torch_generator(0))
+    order = torch.randperm(8, generator=torch_generator(1))
+    torch.testing.assert_close(q[order][:, order], q)
+    assert len(torch.unique(q, dim=0)) == 1
+    assert torch.linalg.eigvals(q).abs().max().item() == pytest.approx(1)

@@ -90,6 +90,14 @@ def test_a_claim_that_other_gains_reverse_depends_on_the_initial_scale() -> None
     assert "initial scale" not in found.evidence
 
 
+def test_a_contradicted_claim_is_shown_where_a_paper_has_one() -> None:
+    against = {"claim": "another", "text": "Else.", "verdict": "contradicted"}
+    assert [each.text for each in findings(PAPER, run({}, against))] == ["It rises.", "Else."]
+    assert [each.text for each in findings(PAPER, run({}, against | {"source": "ours"}))] == ["It rises."]
+    carried = {"verdict": "contradicted"}
+    assert [each.text for each in findings(PAPER, run(carried, against))] == ["It rises."]
+
+
 def test_smoke_runs_and_studies_that_were_not_run_say_nothing() -> None:
     assert findings(PAPER, run({}, scale="smoke")) == []
     assert findings(PAPER, {}) == []

@@ -100,6 +100,18 @@ class Folded(SkipMatrix):
 
 
 @dataclass(frozen=True)
+class Constant(SkipMatrix):
+    """Every entry is 1/n: each unit receives the mean activity, so that units may be renamed as without skips.
+
+    It is eq 4's matrix of ones but for the scale, which leaves the one eigenvalue that is not 0 at 1: over 30 layers
+    of 128 units a matrix of ones would enlarge activities 10⁶³-fold.
+    """
+
+    def matrix(self, n: int, generator: torch.Generator) -> SquareMatrix:
+        return torch.full((n, n), 1 / n, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
 class Tau(SkipMatrix):
     """Supplementary note 4: Σ = T O T⁻¹, eigenvalues on the unit circle but eigenvectors correlated.
 

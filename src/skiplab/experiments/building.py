@@ -44,7 +44,7 @@ def build(settings: Networks, samples: TensorSet, seed: int, gain: float) -> Any
 
 
 def skip_matrix(name: str) -> SkipMatrix:
-    """The skip matrices by name: identity, orthogonal, folded-8 (distinct columns), rows-8, tau-0.05."""
+    """The skip matrices by name: identity, orthogonal, constant, folded-8 (distinct columns), rows-8, tau-0.05."""
     kind, _, number = name.partition("-")
     if kind in ("folded", "rows"):
         repeats = "columns" if kind == "folded" else "rows"
@@ -52,4 +52,9 @@ def skip_matrix(name: str) -> SkipMatrix:
     if kind == "tau":
         # One matrix for all layers: products of independent ones overflow float32 (docs/errata.md).
         return skip_matrices.Shared(skip_matrices.Tau(float(number)))
-    return {"identity": skip_matrices.Identity, "orthogonal": skip_matrices.Orthogonal}[kind]()
+    kinds: dict[str, type[SkipMatrix]] = {
+        "identity": skip_matrices.Identity,
+        "orthogonal": skip_matrices.Orthogonal,
+        "constant": skip_matrices.Constant,
+    }
+    return kinds[kind]()

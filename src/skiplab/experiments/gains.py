@@ -122,6 +122,11 @@ class Gains:
             return GLOROT
         return max(there or worst, key=lambda gain: worst[gain])
 
+    def all_learn(self, results: Results, data: str, models: Sequence[Model], gain: float) -> bool:
+        """Whether every model learns at a gain, on the search seeds."""
+        means = [self.means(results, data, model) for model in models]
+        return all(each.get(gain, 0.0) >= LEARNED * chance(data) for each in means)
+
     def at(self, results: Results, data: str, model: Model, gain: float | None = None) -> pd.DataFrame:
         """Rows of the deciding runs of a model at one gain, or (None) at its best one."""
         gain = self.best_gain(results, data, model) if gain is None else gain
@@ -129,21 +134,29 @@ class Gains:
         return results.rows(stage=self.decide, **where)
 
     def conditions(
-        self, results: Results, models: Sequence[Model], *, common: bool = False
+        self, results: Results, models: Sequence[Model], *, common: bool = False, learning: bool = False
     ) -> Iterator[Condition]:
         """Yield every condition on each data set: the headline first, then each gain for all models."""
         for data in results.settings.data:
-            yield from self.conditions_on(results, data, models, common=common)
+            yield from self.conditions_on(results, data, models, common=common, learning=learning)
 
     def conditions_on(
-        self, results: Results, data: str, models: Sequence[Model], *, common: bool = False
+        self,
+        results: Results,
+        data: str,
+        models: Sequence[Model],
+        *,
+        common: bool = False,
+        learning: bool = False,
     ) -> Iterator[Condition]:
         """Yield the conditions on one data set; samples come in the order of the models, whatever their gains.
 
-        The headline is at the models' own best gains, or (``common``) at one gain for all of them.
+        The headline is at the models' own best gains, or (``common``) at one gain for all of them; with ``learning``
+        only if there is a gain at which all of them learn.
         """
         own = [self.own_gain(results, data, model) for model in models]
         shared = self.common_gain(results, data, models)
+        common = common and not (learning and not self.all_learn(results, data, models, shared))
         rows = [self.at(results, data, model, gain) for model, gain in zip(models, own, strict=True)]
         in_words = "/".join(f"{gain:.3g}" for gain in dict.fromkeys(own))
         to_gain = tuple(
@@ -305,6 +318,54 @@ def shared_seeds(rows: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
         return list(rows)
     seeds = set.intersection(*(set(each["seed"]) for each in rows))
     return [each if seeds == set(each["seed"]) else matching(each, seed=seeds) for each in rows]
+
+
+def open_if_glorot_disagrees(found: Found, effect: Callable[[Sequence[Any]], float], worth: float) -> Found:
+    """The same evidence, but no verdict where a paper that names no gain might have found the reverse.
+
+    ``effect`` of the samples is worth having at the headline's gains and not at Glorot's, or the reverse: then the
+    headline is the paper's own gain, of which there are no runs, and all of ours are further rows.
+    """
+
+    def opened(results: Results) -> Iterator[Evidence]:
+        rows = list(found(results))
+        by_words = {row.condition: row for row in rows}
+        for row in rows:
+            data, _, ours = row.condition.partition(", ")
+            there = by_words.get(f"{data}, gain {GLOROT:.3g}")
+            if row.headline and there is not None and all(map(len, (*row.samples, *there.samples))):
+                effects = effect(there.samples), effect(row.samples)
+                if (effects[0] >= worth) != (effects[1] >= worth):
+                    told = f"{effects[0]:.3g} at gain {GLOROT:.3g}, {effects[1]:.3g} at {ours}"
+                    silent = f"the paper names no initial gain, and it decides: {told}"
+                    yield Evidence(f"{data}, the paper's gain", [[] for _ in row.samples], detail=silent)
+                    row = replace(row, headline=False)
+            yield row
+
+    return opened
+
+
+def open_if_short(found: Found, untuned: str) -> Found:
+    """The same evidence, but no verdict where the first sample's mean falls short and its networks are not tuned.
+
+    ``untuned`` says what was not searched for them: with it they might do better, and without it they may do well.
+    """
+
+    def opened(results: Results) -> Iterator[Evidence]:
+        for row in found(results):
+            if row.headline and all(map(len, row.samples)) and difference(row.samples) <= 0:
+                data = row.condition.partition(",")[0]
+                yield Evidence(f"{data}, tuned", [[] for _ in row.samples], detail=untuned)
+                row = replace(row, headline=False)
+            yield row
+
+    return opened
+
+
+def difference(samples: Sequence[Any]) -> float:
+    """The first sample's mean less the second's."""
+    first, second = (sum(map(float, sample)) / len(sample) for sample in samples)
+    return first - second
 
 
 WIDE = Gains()  # networks of the paper's width, the only size of most studies

@@ -115,7 +115,8 @@ def values(rows: pd.DataFrame, quantity: str, epoch: int, layer: int = 0) -> np.
 def every_epoch(quantity: str, larger: Model, smaller: Model) -> Found:
     """Evidence that one model's narrow nets have more of a quantity than another's, at every epoch after the first.
 
-    Epoch 0 is before training, of which the papers say nothing: a further row.
+    Both at one gain, or each at its own best where they learn at none together. Epoch 0 is before training, of which
+    the papers say nothing: a further row.
     """
 
     def found(results: Results) -> list[Evidence]:
@@ -126,7 +127,7 @@ def every_epoch(quantity: str, larger: Model, smaller: Model) -> Found:
                 headline=condition.headline and epoch > 0,
                 detail="" if epoch else BEFORE,
             )
-            for condition in NARROW.conditions(results, [larger, smaller], common=True)
+            for condition in NARROW.conditions(results, [larger, smaller], common=True, learning=True)
             for epoch in results.settings.at
         ]
 

@@ -76,11 +76,27 @@ def _amount(row: Verdict) -> str:
 
 
 def findings(paper: Paper, runs: Mapping[str, StudyRun]) -> list[Finding]:
-    """The claims that carry a paper, in its order, as far as there are runs that say something of them."""
-    found = []
+    """The claims that carry a paper, in its order, as far as there are runs that say something of them.
+
+    If none of them is contradicted but another claim of the paper is, the first such claim stands at the end.
+    """
+    found: list[Finding] = []
     for name in paper.carried_by:
         item, _, claim = name.partition(" ")
         run = runs.get(f"{paper.id}/{item}")
         if run is not None and run.scale != "smoke":
             found += [Finding(each) for each in judgements(run.verdicts) if each.claim == claim]
+    if all(each.verdict != CONTRADICTED for each in found):
+        found += _contradicted(paper, runs)[:1]
     return found
+
+
+def _contradicted(paper: Paper, runs: Mapping[str, StudyRun]) -> list[Finding]:
+    """The paper's own claims that are contradicted, in the order of their studies' ids."""
+    return [
+        Finding(each)
+        for study, run in sorted(runs.items())
+        if study.startswith(f"{paper.id}/") and run.scale != "smoke"
+        for each in judgements(run.verdicts)
+        if each.verdict == CONTRADICTED and not each.ours
+    ]

@@ -65,6 +65,9 @@ def test_sets_and_terms(verdicts: dict[tuple[str, str], Verdict]) -> None:
     assert found["printed-singular-sets-stay", "equal in"] == "contradicted"
     assert found["printed-singular-sets-stay", "silent in"] == "contradicted"
     assert found["terms-orthogonal", "residual at zero"] == "holds"
+    assert [
+        where for (claim, where), v in verdicts.items() if claim == "terms-orthogonal" and v.headline
+    ] == ["residual at zero"]
     assert found["terms-orthogonal", "residual at zero, while learning, u = v"] == "holds"
     assert found["terms-orthogonal", "residual at zero, while learning"] == "contradicted"
     assert found["skip-is-a-start", "plain a = v, b = u; residual zero"] == "holds"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -30,7 +31,7 @@ def test_saddles_are_where_the_paper_says_but_for_true_dense_skips(
 ) -> None:
     rows = {condition: v for (claim, condition), v in verdicts.items() if claim == "saddles"}
     held = {condition for condition, v in rows.items() if v.verdict == "holds"}
-    assert held == {"plain at (0, 0)", "residual at (−1, −1)", "hyper-residual at (−1, −2)"}
+    assert held == {"plain at (0, 0)", "residual at (−1, −1)", "hyper-residual by eq 7 at (−1, −2)"}
     dense = rows["true dense skips at (−1, −2)"]
     assert (dense.verdict, dense.statistic, dense.headline) == ("contradicted", pytest.approx(1.0), False)
 
@@ -98,6 +99,16 @@ def test_eqs_22_and_23_are_descent_under_each_others_labels(
         assert verdicts["modes-are-descent", network].verdict == "holds"
     for network in ("residual", "hyper-residual"):
         assert verdicts["modes-are-descent", f"{network}, labels as printed"].verdict == "contradicted"
+
+
+def test_no_network_with_dense_skips_computes_eq_7(verdicts: dict[tuple[str, str], Verdict]) -> None:
+    """At zero weights ten layers of true dense skips give 2⁸, eq 7 gives 9!."""
+    row = verdicts["equation-7", "10 layers"]
+    assert (row.verdict, row.headline) == ("contradicted", True)
+    assert row.statistic == pytest.approx(1 - 2**8 / math.factorial(9), abs=1e-5)
+    for claim in ("saddles", "modes-are-descent"):
+        judged = {where for (name, where), v in verdicts.items() if name == claim and v.headline}
+        assert not any("hyper" in where or "dense" in where for where in judged)
 
 
 def test_our_own_statements(verdicts: dict[tuple[str, str], Verdict]) -> None:

@@ -56,8 +56,10 @@ def test_claims_follow_the_slopes(
     )
     rows = judge(figure_8.STUDY, by_stage(SETTINGS, frame), "quick")
     found = {row.claim: row for row in rows if row.headline}
+    short = {"bn-approaches-residual": "undecided"} if verdict == "contradicted" else {}  # it was not tuned
     assert {claim: row.verdict for claim, row in found.items()} == {
-        claim.id: verdict for claim in figure_8.STUDY.claims
+        **{claim.id: verdict for claim in figure_8.STUDY.claims},
+        **short,
     }
     # Slopes times the four steps between five layers; runs add 0 to .005.
     assert found["plain-decays"].statistic == pytest.approx(4 * (slopes[0] + 0.0025), abs=1e-4)

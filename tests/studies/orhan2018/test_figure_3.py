@@ -344,3 +344,23 @@ def test_a_model_without_limits_leaves_a_gap() -> None:
     empty = found({"plain": (0.4, 0.6, 0.2)}).frame.iloc[:0]
     limits_panel(axes[0, 0], {"plain": empty, "residual": empty}, "degenerate")
     assert "0 of 0 unresolved" in axes[0, 0].texts[0].get_text()
+
+
+@both_studies
+def test_directions_that_no_caption_gives_are_ours(study: Study) -> None:
+    ours = {claim.id for claim in study.claims if claim.source == "ours"}
+    theirs = {claim.id for claim in study.claims} - ours
+    assert theirs == {"plain-more-degenerate-than-residual", "residual-beats-plain"}
+
+
+def test_models_that_learn_at_no_common_gain_are_compared_at_their_best() -> None:
+    """Narrow plain networks learn at √2 alone, residual ones at .3 alone."""
+    parts = []
+    for model, size, gain in product(("plain", "residual"), (WIDE, NARROW), SETTINGS.gains):
+        learns = (gain == 0.3) == (model == "residual")
+        numbers = (0.8 if learns else 0.1, 0.6 if model == "plain" else 0.4, 0.3)
+        for stage, seeds in ((size.search, [500]), (size.decide, range(6))):
+            parts.append(together(model, seeds, gain, numbers, stage))
+    rows = judge(figure_s1.STUDY, Results(SETTINGS, parts), "quick")
+    chosen = [row for row in rows if row.claim == "plain-more-degenerate-than-residual" and row.headline]
+    assert [row.condition for row in chosen] == ["epoch 3, digits, best gains (1.41/0.3)"]

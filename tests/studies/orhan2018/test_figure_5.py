@@ -209,3 +209,26 @@ def test_best_gains_come_from_the_size_they_are_for() -> None:
     assert NARROW.best_gain(results, "digits", figure_5.PLAIN) == 0.3
     row = next(iter(figure_5.STUDY.claims[0].evidence(results)))
     assert row.condition == "digits, best gains (1)"
+
+
+def test_a_gain_that_decides_and_is_not_named_leaves_the_improvement_open() -> None:
+    """At Glorot's gain BiasReg is better, at plain networks' best it is not."""
+    parts = []
+    for model, (glorot, other) in {
+        "plain": (0.4, 0.6),
+        "residual": (0.9, 0.9),
+        "bias-reg": (0.6, 0.6),
+    }.items():
+        for size in (WIDE, NARROW):
+            for stage, seeds in ((size.search, [500]), (size.decide, range(6))):
+                values = {
+                    (seed, gain): mean + (seed % 500) / 1000
+                    for seed in seeds
+                    for gain, mean in ((1.0, glorot), (SQRT2, other))
+                }
+                parts.append(made(model, values, stage, degenerate=PAPER[1][model]))
+    settings = dataclasses.replace(SETTINGS, gains=(1.0, SQRT2))
+    rows = judge(figure_5.STUDY, Results(settings, parts), "quick")
+    (row,) = (row for row in rows if row.claim == "bias-reg-beats-plain" and row.headline)
+    assert (row.condition, row.verdict) == ("digits, the paper's gain", "undecided")
+    assert "0.2 at gain 1" in row.detail

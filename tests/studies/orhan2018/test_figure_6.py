@@ -81,8 +81,10 @@ def test_claims_follow_norms_and_accuracies(
     plain_slope = 1.0 if verdict == "holds" else -0.5
     rows = judge(figure_6.STUDY, found(slope, factor, with_bn, plain_slope=plain_slope), "quick")
     headlines = {row.claim: row for row in rows if row.headline}
+    short = {"bn-approaches-residual": "undecided"} if verdict == "contradicted" else {}  # it was not tuned
     assert {claim: row.verdict for claim, row in headlines.items()} == {
-        claim.id: verdict for claim in figure_6.STUDY.claims
+        **{claim.id: verdict for claim in figure_6.STUDY.claims},
+        **short,
     }
     assert headlines["bias-reg-as-plain"].statistic == pytest.approx(abs(math.log(factor)), abs=1e-6)
     # Slopes times the four steps between five layers; runs add 0 to .005.

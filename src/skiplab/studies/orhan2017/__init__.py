@@ -33,8 +33,8 @@ PAPER = Paper(
         "figure-2 residual-less-than-plain",
         "figure-4 order-of-minima",
         "figure-9 no-help-without-breaking",
-        "figure-7 residual-best",
         "figure-7 symm-break-beats-plain",
+        "figure-11 hyper-better",
     ),
 )
 # fmt: off

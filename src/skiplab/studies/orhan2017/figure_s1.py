@@ -6,6 +6,7 @@ from typing import Any
 
 from skiplab.reproduction import Results, Study, scales
 from skiplab.studies.orhan2017.landscapes.experiment import (
+    DOMINATED,
     ORDER_CLAIMS,
     QUICK,
     SMOKE,
@@ -28,6 +29,6 @@ STUDY = Study(
     stages=(targets,),
     figure=figure,
     source="figure S1",
-    claims=ORDER_CLAIMS,
+    claims=(DOMINATED, *ORDER_CLAIMS),
     cost={"smoke": 0.1, "quick": 12.0, "paper": 40.0},
 )

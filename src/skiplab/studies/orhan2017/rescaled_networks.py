@@ -149,8 +149,8 @@ def above_chance(rows: pd.DataFrame) -> np.ndarray:
 def compare_ratios(gains: Gains, more: Model, less: Model) -> Found:
     """Evidence on the ratios of two models, whose accuracies before are told: they limit how far a ratio can fall.
 
-    A network that never learns cannot fall: its ratio is near 1 whatever its symmetry. So the headline is about those
-    seeds with which both models learn, and where some do not, all networks are a further row.
+    The headline is about all networks, as the paper's means are. One that never learns cannot fall, so that its ratio
+    is near 1 whatever its symmetry: where there are such, those seeds with which both models learn are a further row.
     """
 
     def found(results: Results) -> Iterator[Evidence]:
@@ -169,9 +169,9 @@ def compare_ratios(gains: Gains, more: Model, less: Model) -> Found:
                 continue
             alive = learned[0] & learned[1]
             words = f"{condition.words}, those that learn"
-            never = f"{detail}; never learn: {', '.join(dead)}"
-            yield condition.evidence([sample[alive] for sample in samples], words, detail=never)
-            yield condition.evidence(samples, f"{condition.words}, all networks", headline=False)
+            never = f"{detail}; never learn: {', '.join(dead)}; the mean is over all networks"
+            yield condition.evidence(samples, detail=never)
+            yield condition.evidence([sample[alive] for sample in samples], words, headline=False)
 
     return found
 

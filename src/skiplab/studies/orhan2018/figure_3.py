@@ -14,6 +14,8 @@ STUDY = Study(
     settings=scales(Settings, quick=QUICK, smoke=SMOKE),
     stages=(THREE.search, THREE.decide),
     figure=THREE.figure,
+    # Figure 3's caption names no architecture; that of S6, which repeats its "main results", gives the directions.
+    source="figures 3 and S6",
     claims=THREE.claims(),
     cost={"quick": 60, "paper": 2000},
     paper_device="one H200",

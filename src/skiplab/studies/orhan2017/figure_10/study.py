@@ -62,7 +62,7 @@ STUDY = Study(
             off_the_circle,
             kind=Exact(),
             unit="excess over the bound",
-            source="caption",
+            source="ours",
         ),
     ),
     cost={"quick": 50, "paper": 300},

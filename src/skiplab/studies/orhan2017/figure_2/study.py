@@ -74,6 +74,7 @@ STUDY = Study(
             whole("rescaling", 1.0),
             kind=Exact(rounding=ROUNDING),
             unit="largest |ratio − 1|",
+            source="ours",
         ),
         Claim(
             "plain-outputs",
@@ -81,7 +82,7 @@ STUDY = Study(
             whole("rescaling_change", 0.0),
             kind=Exact(rounding=OUTPUT_ROUNDING),
             unit="largest relative change",
-            source="section 2.1",
+            source="ours",
         ),
         Claim(
             "residual-less-than-plain",

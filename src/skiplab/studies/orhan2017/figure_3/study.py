@@ -74,7 +74,7 @@ STUDY = Study(
             evidence.skips,
             kind=Exact(),
             unit="skips missing or too many",
-            source="equations 1 to 4",
+            source="ours",
         ),
         Claim(
             "factors",
@@ -82,7 +82,7 @@ STUDY = Study(
             evidence.factors,
             kind=Exact(rounding=ROUNDING),
             unit="deviation",
-            source="equations 1 to 4",
+            source="ours",
         ),
         Claim(
             "equalised",
@@ -99,7 +99,7 @@ STUDY = Study(
             evidence.after_the_units,
             kind=Exact(),
             unit="connections that differ",
-            source="caption",
+            source="ours",
         ),
     ),
     cost={"smoke": 0.1, "quick": 1.5, "paper": 2.0},

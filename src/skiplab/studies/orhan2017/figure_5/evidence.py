@@ -82,8 +82,12 @@ def _mean(steps: np.ndarray) -> float:
     return float(learned.mean()) if len(learned) else float("nan")
 
 
-def agrees(dynamics: str, judged: Sequence[str] | None = None) -> Found:
-    """Evidence of how far the flow is from gradient descent with a vanishing step, judged from some starts or all.
+def agrees(
+    dynamics: str, *, starts: Sequence[str] | None = None, networks: Sequence[str] | None = None
+) -> Found:
+    """Evidence of how far the flow is from gradient descent with a vanishing step.
+
+    Judged from some starts or all, of some networks or all.
 
     From nearly symmetric starts the printed equations are off by as little as the rounding allows.
     """
@@ -94,7 +98,7 @@ def agrees(dynamics: str, judged: Sequence[str] | None = None) -> Found:
             apart = values(results, agreement, "apart", dynamics=dynamics, **where)
             unsettled = values(results, agreement, "unsettled", **where)
             detail = f"to t = {until:g}; the last halving of the step changed {unsettled.max():.1g}"
-            headline = judged is None or start in judged
+            headline = (starts is None or start in starts) and (networks is None or network in networks)
             yield Evidence(f"{network}, {NAMES[start]}", [apart.tolist()], headline=headline, detail=detail)
 
     return found
@@ -106,11 +110,12 @@ def orthogonal(results: Results) -> Iterator[Evidence]:
     said = {
         "zero": f"plain from random weights: {plain.mean():.2f}",
         "small": "close to orthogonal, as the paper allows",
+        "zero, while learning, u = v": "competition is zero",
     }
     for start, rows in results.rows(terms, network="residual").groupby("start", sort=False):
-        headline = start in ("zero", "zero, while learning, u = v")
         detail = said.get(str(start), "")
-        yield Evidence(f"residual at {start}", [rows["value"].tolist()], headline=headline, detail=detail)
+        sample = rows["value"].tolist()
+        yield Evidence(f"residual at {start}", [sample], headline=start == "zero", detail=detail)
 
 
 def stays(*sets: str) -> Found:

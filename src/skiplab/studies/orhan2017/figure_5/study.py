@@ -107,9 +107,8 @@ STUDY = Study(
         ),
         Claim(
             "ode-is-descent",
-            "The differential equations, cross terms corrected, are gradient descent on W₁ and W₂ with a vanishing "
-            "step.",
-            agrees("corrected"),
+            "Eqs 8 and 9 are gradient descent on W₁ and W₂ of the plain network with a vanishing step.",
+            agrees("corrected", networks=("plain",)),
             kind=Exact(rounding=ROUNDING),
             unit="largest difference of a weight",
             source="equations 8 and 9",
@@ -117,14 +116,15 @@ STUDY = Study(
         Claim(
             "printed-ode-is-descent",
             "Eqs 13, 14, 17 and 18 with the cross terms as printed, which eq 9 has right, are gradient descent too.",
-            agrees("printed", judged=(ONES_MODES, ORTHONORMAL)),
+            agrees("printed", starts=(ONES_MODES, ORTHONORMAL)),
             kind=Exact(rounding=ROUNDING),
             unit="largest difference of a weight",
             source="ours",
         ),
         Claim(
             "terms-orthogonal",
-            "Cooperative and competitive terms are orthogonal to each other in the residual network.",
+            "Cooperative and competitive terms are orthogonal to each other in the residual network at the start, "
+            "from zero weights.",
             orthogonal,
             kind=Exact(rounding=1e-12),
             unit="largest |cosine|",

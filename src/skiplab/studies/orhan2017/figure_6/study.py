@@ -77,12 +77,20 @@ STUDY = Study(
     claims=(
         Claim(
             "saddles",
-            "In three layers the saddle is at (0, 0) in the plain network, (−1, −1) in the residual one and (−1, "
-            "−2) in the hyper-residual one.",
+            "In three layers the saddle is at (0, 0) in the plain network and at (−1, −1) in the residual one.",
             evidence.saddle_points,
             kind=Exact(rounding=1e-12),
             unit="distance",
             source="section 2.3.2",
+        ),
+        Claim(
+            "equation-7",
+            "With identity skips from each layer to all above it, a linear network computes (W_{L−1} + (L − 1)I) … "
+            "(W_1 + I)x, eq 7.",
+            evidence.true_skips,
+            kind=Exact(rounding=1e-12),
+            unit="u of the network over that of eq 7, less 1",
+            source="section 2.1",
         ),
         Claim(
             "order-of-times",
@@ -126,12 +134,12 @@ STUDY = Study(
         ),
         Claim(
             "modes-are-descent",
-            "Eqs 21–23, labels corrected, are gradient descent on the weight matrices of real networks with "
-            "aligned modes, rectangular ones included.",
+            "Eqs 21 and 22, the residual label corrected, are gradient descent on the weight matrices of real "
+            "networks with aligned modes, rectangular ones included.",
             evidence.gradients,
             kind=Exact(rounding=1e-10),
             unit="largest relative difference",
-            source="equations 21 to 23",
+            source="equations 21 and 22",
         ),
         Claim(
             "starts-far-above",

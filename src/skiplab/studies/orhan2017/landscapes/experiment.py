@@ -48,6 +48,16 @@ def by_target(results: Results, quantity: str, trial: Trial = landscape) -> pd.D
     return rows.pivot(index="target", columns="architecture", values="value")[list(ARCHITECTURES)]
 
 
+def one_or_zero(results: Results, trial: Trial = landscape) -> Evidence:
+    """The share of the plain network's configurations with one better neighbour or none, one number per target."""
+    rows = results.rows(trial, architecture="plain", quantity="better_neighbours")
+    counts = rows.pivot(index="target", columns="bin", values="value")
+    shares = counts.div(counts.sum(axis=1), axis=0)
+    none, one = (shares[number].median() for number in (0, 1))
+    detail = f"medians: {none:.3g} have none, {one:.3g} have one"
+    return Evidence("plain", [(shares[0] + shares[1]).tolist()], detail=detail)
+
+
 def order(results: Results) -> Iterator[Evidence]:
     """Numbers of minima of each architecture and the one before it, on the same targets."""
     counts = by_target(results, "minima")
@@ -89,6 +99,13 @@ def _ratio(condition: str, larger: pd.Series[float], smaller: pd.Series[float]) 
 
 # The paper gives no walk lengths or basin sizes: ten per cent of whatever they are.
 TENTH_MORE = Greater(worth=TEN_PERCENT)
+DOMINATED = Claim(
+    "one-or-zero",
+    "Configurations with one or zero better neighbours dominate the plain landscape: more than half.",
+    lambda results: [one_or_zero(results)],
+    kind=Greater(margin=-0.5),
+    unit="share of configurations",
+)
 ORDER_CLAIMS = (
     Claim(
         "order-of-minima",

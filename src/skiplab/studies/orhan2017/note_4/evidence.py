@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skiplab.reproduction import Evidence, Found, Results
@@ -69,6 +70,21 @@ def by_tau(quantity: str) -> Found:
             yield Evidence(f"τ = {tau:g}", [values(results, tau, quantity).tolist()])
 
     return found
+
+
+def correlation_is_r(results: Results) -> Iterator[Evidence]:
+    """How far R is from either thing that note 4 may call the eigenvectors' correlation matrix: further rows.
+
+    The note does not say which it means, and one of them is R by construction.
+    """
+    silent = (
+        "note 4 does not say between what: the covariance of the eigenvectors' coordinates is R by construction, "
+        "the matrix of overlaps between eigenvectors is not"
+    )
+    yield Evidence("the note's reading", [[]], detail=silent)
+    for reading in ("covariance of eigenvectors", "overlaps of eigenvectors"):
+        for row in by_tau(reading)(results):
+            yield replace(row, condition=f"{reading}, {row.condition}", headline=False)
 
 
 def as_prescribed(quantity: str) -> Found:

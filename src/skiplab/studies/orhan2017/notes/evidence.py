@@ -232,10 +232,13 @@ def note_3_by_ratio(quantity: str, network: str) -> Found:
     def found(results: Results) -> Iterator[Evidence]:
         for ratio in ratios_of(results):
             each = values(results, 3, quantity, network=network, x=ratio)
-            where = "u = s" if ratio == 1 else f"u = {ratio:.3g} s"
-            yield Evidence(where, [each.tolist()], detail=_range(each))
+            yield Evidence(_where(ratio), [each.tolist()], detail=_range(each))
 
     return found
+
+
+def _where(ratio: float) -> str:
+    return "u = s" if ratio == 1 else f"u = {ratio:.3g} s"
 
 
 def singular_as_printed(results: Results) -> Iterator[Evidence]:
@@ -250,6 +253,16 @@ def singular_as_printed(results: Results) -> Iterator[Evidence]:
         for part, found in zip(("columns", "smallest eigenvalue"), both_parts, strict=True):
             for row in found(results):
                 yield replace(row, condition=f"{note}, {part}, {row.condition}")
+
+
+def hyper_zeros(results: Results) -> Iterator[Evidence]:
+    """Networks whose hyper-residual Hessian has no fewer zeros than the residual one, where that one has any."""
+    for ratio in ratios_of(results):
+        residual, hyper = (values(results, 3, "zeros", network=name, x=ratio) for name in NETWORKS[1:])
+        if (residual > 0).all():
+            kept = (hyper >= residual).astype(float).tolist()
+            detail = f"zeros: residual {_range(residual)}, hyper-residual {_range(hyper)}"
+            yield Evidence(_where(ratio), [kept], detail=detail)
 
 
 def hyper_columns(results: Results) -> Iterator[Evidence]:

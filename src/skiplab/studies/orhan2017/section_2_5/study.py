@@ -71,7 +71,8 @@ STUDY = Study(
     claims=(
         Claim(
             "permutation-printed",
-            "Unless W is symmetric, no permutation of the units keeps the function.",
+            "“The permutation symmetry only holds if the recurrent connectivity matrix is symmetric”: unless W is, "
+            "no permutation of the units keeps the function.",
             for_changes(broken, "units permuted", besides=OTHER_READING, matrices=MATRICES[:1]),
             kind=Exact(),
             unit="networks with the same function",
@@ -91,7 +92,7 @@ STUDY = Study(
             for_changes(unchanged, "units permuted", besides=OTHER_READING, matrices=MATRICES[1:]),
             kind=Exact(rounding=ROUNDING),
             unit="largest change, relative",
-            source="section 2.5",
+            source="ours",
         ),
         Claim(
             "rescaling-literal",
@@ -131,11 +132,11 @@ STUDY = Study(
         ),
         Claim(
             "less-symmetric",
-            "So a recurrent network is less symmetric than a feedforward one of its size: n! < (n!)^T.",
+            "A recurrent network has fewer permutations than a feedforward one of its size: n! < (n!)^T.",
             fewer,
             kind=Exact(),
             unit="cases where it is not less",
-            source="section 2.5",
+            source="ours",
         ),
         Claim(
             "classes",

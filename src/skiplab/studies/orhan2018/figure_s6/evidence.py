@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from skiplab.experiments.gains import PLAIN, RESIDUAL, Model, Quantity, compare
@@ -11,15 +11,18 @@ from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.orhan2018.figure_s6.plot import SECOND
 
 
-def residual_against_plain(quantity: Quantity) -> Found:
-    """Evidence that residual nets reach more of something: at full width, and the narrow ones beside."""
+def residual_against_plain(quantities: Mapping[str, Quantity]) -> Found:
+    """Evidence that residual nets reach more of each quantity: at full width, and the narrow ones beside."""
 
     def found(results: Results) -> Iterator[Evidence]:
-        yield from compare(RESIDUAL, PLAIN, quantity, common=False)(results)
         shape = f"2×{results.settings.narrow} networks on {results.settings.narrow_components} components"
-        for condition in NARROW.conditions(results, [RESIDUAL, PLAIN]):
-            samples = [quantity(rows) for rows in condition.rows]
-            yield condition.evidence(samples, f"{shape}, {condition.words}", headline=False)
+        for name, quantity in quantities.items():
+            for row in compare(RESIDUAL, PLAIN, quantity, common=False)(results):
+                yield replace(row, condition=f"{name}, {row.condition}")
+            for condition in NARROW.conditions(results, [RESIDUAL, PLAIN]):
+                samples = [quantity(rows) for rows in condition.rows]
+                words = f"{name}, {shape}, {condition.words}"
+                yield condition.evidence(samples, words, headline=False)
 
     return found
 
