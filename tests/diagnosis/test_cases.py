@@ -11,7 +11,7 @@ from cases import development, held_out
 from cases.check_healthy import planned
 from cases.following import outputs, rms, sites
 from cases.lists import Control, PlantedCase, SickCase, planted, sick_network
-from cases.networks import SMALL, Network, build, is_stock
+from cases.networks import SMALL, TRAINED, Network, build, is_stock
 from cases.planting import ACCEPTED, CannotBePlanted, plant
 from torch import Tensor, nn
 
@@ -63,7 +63,7 @@ def test_the_lists_are_as_long_as_the_issue_asks() -> None:
 
 def test_networks_that_are_used_are_there_and_all_that_are_there_are_used() -> None:
     used = networks_of(development) | networks_of(held_out)
-    assert {name for name in used if not is_stock(name)} == set(SMALL)
+    assert {name.removeprefix(TRAINED) for name in used if not is_stock(name)} == set(SMALL)
 
 
 def gradient(network: Network) -> Tensor:

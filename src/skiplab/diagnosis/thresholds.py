@@ -71,7 +71,7 @@ def _short(value: float | None) -> str:
     """A number with two digits: 0.0031, 49, 3,100, 1e-8."""
     if value is None:
         return "nothing"
-    if 1000 <= abs(value) < 1e6:
+    if 10 <= abs(value) < 1e6:
         return f"{float(f'{value:.2g}'):,.0f}"
     return f"{value:.2g}".replace("e-0", "e-").replace("e+0", "e")
 
@@ -164,14 +164,17 @@ BRANCH_OVER_MEDIAN = Limits(
 )
 # Shares of an activation.
 SATURATED = Limits(
-    "saturated", 0.37, 0.65, "{n} healthy networks have up to {healthy}, sick ones from {sick} on"
+    "saturated",
+    0.37,
+    0.65,
+    "healthy networks that have yet to learn have up to {healthy}, sick ones from {sick} on",
 )
 # Sigmoids and softmaxes choose: those of trained networks that do well are often decided.
 SATURATED_GATES = Limits(
     "saturated-gates",
     0.88,
     0.97,
-    "gates of networks that train well have up to {healthy}, planted ones {sick} and more",
+    "gates of healthy networks that have yet to learn have up to {healthy}, planted ones {sick} and more",
 )
 NEVER_ACTIVE = Limits(
     "never-active",
