@@ -191,7 +191,7 @@ def _stock(task: tuple[str, str, int]) -> dict[str, Any]:
     name = _case(task)
     network = build(name, import_module(f"cases.{task[0]}").STOCK_SEED)
     start = time.time()
-    report = _report(network, STOCK_BUDGET, STOCK_MEMORY // 2)
+    report = _report(network, STOCK_BUDGET, STOCK_MEMORY)
     seconds, peak = time.time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     explained = all(each.why for each in report.unmeasured)
     within = seconds <= STOCK_BUDGET and peak <= STOCK_MEMORY

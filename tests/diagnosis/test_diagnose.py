@@ -15,6 +15,7 @@ from skiplab.diagnosis import diagnose as diagnosing
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.diagnose import diagnose
 from skiplab.diagnosis.examinations import EXAMINATIONS, Examination
+from skiplab.diagnosis.report import Report
 from skiplab.diagnosis.scan import OutOfTime, limited
 from skiplab.measurements.result import Result
 from skiplab.randomness import torch_generator
@@ -227,3 +228,19 @@ def test_a_compiled_network_is_examined_as_it_was_written() -> None:
     report = diagnose(model, (X, Y), examinations=["gradient_norms", "layer_signals"], budget=30)
     assert len(report.measured) == 2
     assert not compiled
+
+
+def test_the_memory_that_is_given_limits_the_hessian_products() -> None:
+    network = nn.Sequential(
+        nn.Linear(100, 1000), nn.ReLU(), nn.Linear(1000, 4)
+    )  # 16 bytes × 105,004 per product
+    stream = torch_generator(0, "test memory")
+    batch = torch.randn(8, 100, generator=stream), torch.randint(4, (8,), generator=stream)
+
+    def examined(memory: int) -> Report:
+        return diagnose(network, batch, examinations=["hessian_extremes"], budget=60, memory=memory)
+
+    few = 2 * 12 * 16 * 105_004  # half of it holds twelve, of which two are in work
+    assert examined(few).result("hessian_extremes").steps <= 10
+    (left,) = examined(few // 2).unmeasured
+    assert left.why.startswith("8 Hessian products of 105,004 parameters do not fit into 10.1 MB of memory")

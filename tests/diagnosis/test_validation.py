@@ -86,7 +86,7 @@ def test_nineteen_of_twenty_held_out_healthy_networks_raise_no_warning() -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", held_out.STOCK)
 def test_stock_models_run_through_and_what_is_not_measured_is_explained(name: str) -> None:
-    report = examined(build(name, held_out.STOCK_SEED), budget=120, memory=4 * 2**30)
+    report = examined(build(name, held_out.STOCK_SEED), budget=120, memory=8 * 2**30)
     measured, left = ({each.name for each in part} for part in (report.measured, report.unmeasured))
     assert measured | left == {each.name for each in EXAMINATIONS}
     assert {"layer_signals", "gradient_norms", "singularities"} <= measured

@@ -118,3 +118,15 @@ def test_what_is_planned_is_what_is_held(dtype, steps):
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     held, planned = map(int, answer.stdout.split())
     assert held == pytest.approx(planned, rel=0.02)
+
+
+def test_nothing_plans_with_more_than_is_allowed():
+    free = available_bytes()
+    with memory.allowing(10**7):
+        assert available_bytes() == 10**7
+        assert memory.budget_of(None) == memory.SHARE * 10**7
+        with memory.allowing(None):
+            assert available_bytes() > 10**7
+        assert available_bytes() == 10**7
+    with memory.allowing(10**18):
+        assert 0.5 * free < available_bytes() < 10**18

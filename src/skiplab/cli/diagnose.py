@@ -31,7 +31,7 @@ def diagnose(
     samples: Annotated[int, typer.Option(min=1, help="At most so many samples are looked at.")] = 32,
     budget: Annotated[str, typer.Option(help="Time for all examinations, such as 60s or 2m.")] = "60s",
     memory: Annotated[
-        str | None, typer.Option(help="Such as 8GB; default: half of what is free.", show_default=False)
+        str | None, typer.Option(help="To plan with, such as 8GB; default: what is free.", show_default=False)
     ] = None,
     only: Annotated[str | None, typer.Option(help="Examinations to make, separated by commas.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with figures to this file.")] = None,

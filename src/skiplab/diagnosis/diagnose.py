@@ -47,7 +47,7 @@ def diagnose(
 
     The loss is ``criterion(output, target)`` or ``loss_fn(model, batch)``; without either it is inferred where that
     is safe, and said. ``budget`` are the seconds that all examinations together may take: they decide what is
-    measured, on how many samples and how precisely. ``memory`` are bytes, by default half of what is free.
+    measured, on how many samples and how precisely. ``memory`` are the bytes to plan with, by default what is free.
     ``examinations`` names those to make (default: all). What was not measured is listed with the reason. If it is
     ``interruptible``, Ctrl-C ends the examinations and what was measured is reported. The model stays as it is.
 
@@ -57,9 +57,9 @@ def diagnose(
     """
     budget = positive("budget", budget, BUDGET)
     if memory is not None:
-        amount = positive("memory in bytes", memory, 8_000_000_000)
+        memory = int(positive("memory in bytes", memory, 8_000_000_000))
         require(
-            amount >= LEAST_MEMORY,
+            memory >= LEAST_MEMORY,
             f"memory is {memory} bytes, too little for any network; pass 8e9 for 8 GB.",
         )
     require(isinstance(name, str), f"name is {name!r}, but must be text, such as 'my network'.")
@@ -69,17 +69,16 @@ def diagnose(
     start = time.monotonic()
     tell("a first pass")
     model = uncompiled(model)  # what is compiled hides the calls of its layers
-    with as_written(model):
+    with as_written(model), la.allowing(memory):
         patient = Patient.of(
             model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples, settled=False
         )
-        room = la.budget_of(memory, patient.subject.device)
-        patient, fewer = affordable(patient, budget, room)
+        patient, fewer = affordable(patient, budget, la.budget_of(None, patient.subject.device))
         chart = Chart(patient, scanned(patient))
     planned = [each for each in EXAMINATIONS if not chosen or each.name in chosen]
     stopped = ""
     try:
-        with unchanged_by_ctrl_c((model,)), as_written(model):
+        with unchanged_by_ctrl_c((model,)), as_written(model), la.allowing(memory):
             for place, examination in enumerate(planned, 1):
                 left = budget - (time.monotonic() - start)
                 tell(f"{place}/{len(planned)} {examination.name}, at most {max(left, 1):.0f} s more")

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from skiplab import linear_algebra as la
 from skiplab.checks import Refused
 from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Lanczos
@@ -82,8 +83,15 @@ def _gradient_norms(patient: Patient, scan: Scan, seconds: float) -> Result:
 
 
 def _steps(patient: Patient, seconds: float, fewest: int, most: int) -> int:
-    """How many Hessian products fit into the time, by one that is timed."""
+    """How many Hessian products fit into the memory, and into the time, by one that is timed."""
     product = HessianProduct(patient.subject, patient.batch)
+    room = la.budget_of(None, product.device)
+    fitting = room // (2 * 8 * product.size * product.dimension) - 2  # as hessian_extremes counts
+    if fitting < fewest:
+        raise Refused(
+            f"{fewest} Hessian products of {product.dimension:,} parameters do not fit into {la.in_words(room)} of "
+            "memory; give a larger memory."
+        )
     vectors = product.gradient()[:, None]
     start = time.perf_counter()
     product(vectors)
@@ -93,7 +101,7 @@ def _steps(patient: Patient, seconds: float, fewest: int, most: int) -> int:
         raise Refused(
             f"a Hessian product takes {took:.1f} s and {fewest} are needed; give a larger budget or fewer samples."
         )
-    return min(steps, most)
+    return min(steps, most, fitting)
 
 
 def _extremes(patient: Patient, scan: Scan, seconds: float) -> Result:

@@ -12,6 +12,7 @@ from skiplab.linear_algebra.extremes import Extremes, extreme_eigenvalues
 from skiplab.linear_algebra.lanczos import Tridiagonal, extend, lanczos
 from skiplab.linear_algebra.memory import (
     MemoryPlan,
+    allowing,
     available_bytes,
     budget_of,
     fitting_steps,
@@ -33,6 +34,7 @@ __all__ = [
     "SpectralMoments",
     "Trace",
     "Tridiagonal",
+    "allowing",
     "available_bytes",
     "budget_of",
     "deflated",

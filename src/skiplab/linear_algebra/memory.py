@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,9 +71,27 @@ def _working_bytes(storage: torch.dtype) -> int:
     return WORKING_VECTORS * 8 + (0 if storage == torch.float64 else storage.itemsize)
 
 
+_ALLOWED: ContextVar[int | None] = ContextVar("allowed bytes", default=None)
+
+
+@contextmanager
+def allowing(allowed: int | None) -> Iterator[None]:
+    """Let nothing meanwhile count on more than so many bytes, however many are free; None for no such limit."""
+    token = _ALLOWED.set(allowed)
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(token)
+
+
 def available_bytes(device: torch.device | str = "cpu") -> int:
-    """Bytes free on a device now: unclaimed memory of the GPU, or what Linux says programs may still take."""
-    device = torch.device(device)
+    """Bytes free on a device now, or those that ``allowing`` allows, if these are fewer."""
+    free, allowed = _free_bytes(torch.device(device)), _ALLOWED.get()
+    return free if allowed is None else min(free, allowed)
+
+
+def _free_bytes(device: torch.device) -> int:
+    """Unclaimed memory of the GPU, or what Linux says programs may still take."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         # What torch has reserved and not handed out is free to us as well.
