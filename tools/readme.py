@@ -85,7 +85,7 @@ def found() -> str:
 def tallied(judged: Sequence[Judgement]) -> str:
     """Counts of claims by verdict in words; too small an effect is told apart from a reverse one."""
     told, small = tally(judged), sum(each.too_small for each in judged)
-    reverse = f"{told[CONTRADICTED]} are contradicted" + (
+    reverse = f"{told[CONTRADICTED]} {'is' if told[CONTRADICTED] == 1 else 'are'} contradicted" + (
         f" ({small} for want of an effect worth having)" if small else ""
     )
     return f"{told[HOLDS]} hold, {reverse}, {told[UNDECIDED]} are undecided"
