@@ -69,7 +69,10 @@ def initialise(
     check_weight_layers(model, None)
     record = recorded(model, batch, gains=True)
     known = {name: layer for name, layer in weight_layers(model).items() if not _is_embedding(model, layer)}
-    layers = {name: layer for name, layer in known.items() if layer.weight.requires_grad}
+    # By its parameters: a weight that is computed from others, such as spectral_norm's, changes buffers when read.
+    layers = {
+        name: layer for name, layer in known.items() if any(p.requires_grad for p in layer.parameters())
+    }
     require(
         bool(layers), "all weight layers are frozen (requires_grad=False); let those train that may change."
     )
