@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skiplab.experiments.gains import (
-    ONE_POINT,
-    PLAIN,
-    RESIDUAL,
-    compare,
-    log_decay,
-    nearer,
-    of_one,
-    open_if_short,
-)
+from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare, log_decay, nearer, of_one
+from skiplab.experiments.open_claims import open_if_short
 from skiplab.reproduction import Claim, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.bias_grid import (
     QUICK,

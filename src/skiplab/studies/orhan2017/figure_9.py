@@ -7,15 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from skiplab.experiments.gain_experiment import GainExperiment
-from skiplab.experiments.gains import (
-    ONE_POINT,
-    PLAIN,
-    Model,
-    compare,
-    each_of,
-    log_decay,
-    open_if_glorot_disagrees,
-)
+from skiplab.experiments.gains import ONE_POINT, PLAIN, Model, compare, each_of, log_decay
+from skiplab.experiments.open_claims import open_if_glorot_disagrees
 from skiplab.experiments.skip_networks import (
     FOLDED_QUICK,
     FOLDED_SMOKE,

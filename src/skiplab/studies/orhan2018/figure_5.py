@@ -6,14 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skiplab.experiments.gains import (
-    ONE_POINT,
-    PLAIN,
-    RESIDUAL,
-    compare,
-    difference,
-    open_if_glorot_disagrees,
-)
+from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare
 from skiplab.experiments.narrow_networks import (
     BEFORE,
     NARROW,
@@ -22,6 +15,7 @@ from skiplab.experiments.narrow_networks import (
     narrow_searches,
     values,
 )
+from skiplab.experiments.open_claims import difference, open_if_glorot_disagrees
 from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
 from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, narrow_bias_runs

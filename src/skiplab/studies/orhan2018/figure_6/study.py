@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skiplab.experiments import networks
-from skiplab.experiments.gains import FLAT, ONE_POINT, PLAIN, RESIDUAL, compare, nearer, of_one, open_if_short
+from skiplab.experiments.gains import FLAT, ONE_POINT, PLAIN, RESIDUAL, compare, nearer, of_one
 from skiplab.experiments.networks import GainSettings
+from skiplab.experiments.open_claims import open_if_short
 from skiplab.reproduction import Claim, Equivalent, Greater, Study, scales
 from skiplab.studies.orhan2018 import bias_reg
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, WITH_BN
