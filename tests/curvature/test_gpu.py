@@ -12,6 +12,7 @@ from skiplab.architectures.initialisers import Glorot
 from skiplab.curvature.methods import FRACTIONS
 from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod
+from skiplab.curvature.sweeps.replayed import Replayed
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.randomness import torch_generator
@@ -104,3 +105,17 @@ def test_one_spectrum_of_many_is_its_own() -> None:
         alone = hessian_spectrum(model, batch, criterion=CE, method="exact").eigenvalues
         assert alone is not None
         torch.testing.assert_close(together.eigenvalues[member], alone[0], rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_replayed_products_of_one_network_are_those_of_its_kernels(activation: str) -> None:
+    here = HessianProduct(net(PlainNet, activation=activation), (X, Y), criterion=CE)
+    model, batch = there(net(PlainNet, activation=activation))
+    gpu = HessianProduct(model, batch, criterion=CE)
+    for turn in range(6):
+        draw = torch_generator("replayed", turn)
+        vectors = torch.randn(1, 3, here.dimension, generator=draw, dtype=torch.float64)
+        torch.testing.assert_close(gpu(vectors.cuda()).cpu(), here(vectors), rtol=1e-9, atol=1e-12)
+    (_, _, route), *_ = gpu._parts
+    assert isinstance(route, Replayed)
+    assert list(route._replays) == [torch.Size([3, here.dimension])]

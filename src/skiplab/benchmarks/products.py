@@ -1,4 +1,4 @@
-"""Hessian products of many networks: all at once against double backward, one network after the other."""
+"""Hessian products of many networks at once, of one network alone, and by double backward."""
 
 from __future__ import annotations
 
@@ -58,7 +58,14 @@ def product_cases(device: str) -> list[Case]:
         note=f"torch.autograd; one network timed, × {size.networks}",
         times=size.networks,
     )
-    return [ours, plain]
+    alone = replace(
+        ours,
+        what="skiplab, one by one",
+        run=_ours(replace(size, networks=1), data, device),
+        note=f"as instruments measure a user's network; one network timed, × {size.networks}",
+        times=size.networks,
+    )
+    return [ours, alone, plain]
 
 
 def _ours(size: ProductSize, data: TensorSet, device: str) -> Callable[[], object]:

@@ -74,18 +74,28 @@ class ForwardMode:
 
     def product(self, vectors: Tensor) -> Tensor:
         """Multiply vectors (L, P): one for each member, or any number for a single network."""
+        return self._swept(self._moved(self._unpacked(vectors)), len(vectors))
+
+    def fixed_product(self, vectors: Tensor) -> Tensor:
+        """The same by the same kernels whatever the vectors hold, in memory of its own, as ``replayed`` needs it."""
+        shared, self._space = self._space, Workspace()
+        try:
+            return self._swept(self._unpacked(vectors), len(vectors))
+        finally:
+            self._space = shared
+
+    def _swept(self, moved: Slots, lanes: int) -> Tensor:
         state, space = self._current(), self._space
         try:
             with torch.no_grad():
-                directions = self._forwards(vectors, state)
-                turned = self._backwards(directions, state)
-                return self._packed(turned, len(vectors))
+                turned = self._backwards(self._forwards(moved, state), state)
+                return self._packed(turned, lanes)
         finally:
             space.reset()
 
-    def _forwards(self, vectors: Tensor, state: _Kept) -> Held:
+    def _forwards(self, moved: Slots, state: _Kept) -> Held:
         directions = Held(self._space)
-        directions.update(self._unpacked(vectors))
+        directions.update(moved)
         for step in self._sweep:
             dx = _at(directions, step)
             if any(d is not None for d in dx):
@@ -182,13 +192,15 @@ class ForwardMode:
         if vectors.is_cuda:  # rows of whole lines: batched products of other lanes take twice as long
             vectors = F.pad(vectors, (0, -count % ROW_MULTIPLE))[:, :count]
         parts = vectors.split([self._subject.parameters[name][0].numel() for name in self._names], dim=1)
-        # Where all vectors vanish on a layer, as basis vectors do, the sweeps pass it by.
-        moved = torch.stack([part.any() for part in parts]).tolist()
         return {
             self._tape.leaves[name]: part.view(len(vectors), *self._subject.parameters[name].shape[1:])
-            for name, part, any_moved in zip(self._names, parts, moved, strict=True)
-            if any_moved
+            for name, part in zip(self._names, parts, strict=True)
         }
+
+    def _moved(self, parts: Slots) -> Slots:
+        """Where all vectors vanish on a layer, as basis vectors do, the sweeps pass it by."""
+        moved = torch.stack([part.any() for part in parts.values()]).tolist()
+        return {slot: part for (slot, part), any_moved in zip(parts.items(), moved, strict=True) if any_moved}
 
     def _packed(self, found: Slots, lanes: int) -> Tensor:
         parts = []

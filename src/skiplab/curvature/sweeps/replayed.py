@@ -1,0 +1,122 @@
+"""A single network's products on a GPU as CUDA graphs: hundreds of short kernels that one call starts.
+
+One network of 30 × 128 units takes some 300 kernels per product, each shorter than the time in which Python starts
+the next. A graph is recorded where a product comes back in the same shape, as in Lanczos' iteration; it is used only
+if its first answer is the one that the kernels gave when started one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from skiplab import linear_algebra as la
+from skiplab.curvature.agreement import close
+from skiplab.curvature.sweeps.recording import Unsupported
+
+Multiply = Callable[[Tensor], Tensor]
+WORTH_RECORDING = 3  # at the third product of a shape: recording takes about as long as four products
+SHAPES = 2  # whole chunks of vectors and a last, shorter one; each shape keeps memory of its own
+WARM_UPS = 3  # products on a side stream before a capture, as torch.cuda.graph asks for
+ROOM = 4  # a graph keeps what a product takes, about as much as the route keeps: only where this many times is free
+
+
+class Fixed(Protocol):
+    """A route whose products can be started by the same kernels whatever the vectors hold."""
+
+    name: str
+
+    def product(self, vectors: Tensor) -> Tensor:
+        """Multiply (L, P), in the way that is fastest for these vectors."""
+
+    def fixed_product(self, vectors: Tensor) -> Tensor:
+        """The same without reading anything back, in memory that nothing else uses."""
+
+    def nbytes(self) -> int:
+        """Memory of what is kept between products."""
+
+    def matrix(self, room: int) -> Tensor:
+        """The whole matrix (P, P), or Unsupported."""
+
+    def forget(self) -> None:
+        """Keep nothing between products from now on."""
+
+
+class Replayed:
+    """A route whose products are replayed from the third of a shape on."""
+
+    def __init__(self, route: Fixed, record: Callable[[Multiply, Tensor], Multiply] | None = None) -> None:
+        self._route, self._record = route, record or cuda_graph
+        self._seen: dict[torch.Size, int] = {}
+        self._replays: dict[torch.Size, Multiply] = {}
+        self._possible = True
+        self.name = route.name
+
+    def product(self, vectors: Tensor) -> Tensor:
+        """Multiply vectors (L, P) of a single network."""
+        shape = vectors.shape
+        if shape not in self._replays and self._worth_recording(shape):
+            return self._recorded(vectors)
+        if shape in self._replays:
+            return self._replays[shape](vectors)
+        return self._route.product(vectors)
+
+    def nbytes(self) -> int:
+        """Memory of what the route keeps, a graph's own not counted."""
+        return self._route.nbytes()
+
+    def matrix(self, room: int) -> Tensor:
+        """The whole matrix (P, P), as the route computes it."""
+        return self._route.matrix(room)
+
+    def forget(self) -> None:
+        """Keep nothing between products from now on, no graph either."""
+        self._possible = False
+        self._replays.clear()
+        self._route.forget()
+
+    def _worth_recording(self, shape: torch.Size) -> bool:
+        self._seen[shape] = self._seen.get(shape, 0) + 1
+        often = self._seen[shape] >= WORTH_RECORDING
+        return self._possible and often and len(self._replays) < SHAPES
+
+    def _recorded(self, vectors: Tensor) -> Tensor:
+        """A product started kernel by kernel, after which its graph is there if it gives the same."""
+        answer = self._route.product(vectors)
+        if ROOM * self._route.nbytes() > la.available_bytes(vectors.device):
+            self._possible = False
+            return answer
+        try:
+            replay = self._record(self._route.fixed_product, vectors)
+            if close(replay(vectors), answer):
+                self._replays[vectors.shape] = replay
+                return answer
+        except (RuntimeError, Unsupported):
+            pass  # no memory left, or an operation that a graph cannot hold
+        self._possible = False
+        return answer
+
+
+def cuda_graph(multiply: Multiply, vectors: Tensor) -> Multiply:
+    """Record the kernels of a product; what comes back copies its vectors in and its answer out."""
+    static = vectors.clone()
+    side = torch.cuda.Stream(vectors.device)
+    side.wait_stream(torch.cuda.current_stream(vectors.device))
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UPS):
+            multiply(static)
+    torch.cuda.current_stream(vectors.device).wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    # Other threads may go on with work of their own meanwhile.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        answer = multiply(static)
+
+    def replay(vectors: Tensor) -> Tensor:
+        static.copy_(vectors)
+        graph.replay()
+        return answer.clone()
+
+    return replay

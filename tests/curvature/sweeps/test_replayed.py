@@ -1,0 +1,125 @@
+"""A recorded product is used from the third of a shape on where it gives the same, and is given up otherwise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from skiplab import linear_algebra as la
+from skiplab.architectures.fully_connected import PlainNet
+from skiplab.architectures.initialisers import Glorot
+from skiplab.curvature.sweeps import replayed
+from skiplab.curvature.sweeps.forward_mode import ForwardMode
+from skiplab.curvature.sweeps.replayed import Multiply, Replayed
+from skiplab.randomness import torch_generator
+from skiplab.subjects import Subject
+
+X = torch.randn(20, 5, generator=torch_generator("replayed inputs"), dtype=torch.float64)
+Y = torch.randint(3, (20,), generator=torch_generator("replayed labels"))
+
+
+def route() -> tuple[ForwardMode, int]:
+    network = PlainNet(
+        5, 6, 3, 3, generator=torch_generator("replayed net"), init=Glorot(1.2), dtype=torch.float64
+    )
+    subject = Subject.of(network, criterion=nn.CrossEntropyLoss())
+    names = tuple(subject.parameters)
+    return ForwardMode(subject, (X, Y), names), sum(each[0].numel() for each in subject.parameters.values())
+
+
+def vectors(count: int, size: int, seed: int) -> Tensor:
+    return torch.randn(count, size, generator=torch_generator("replayed", seed), dtype=torch.float64)
+
+
+class Recorder:
+    """As a CUDA graph, it runs what it was shown, on what is copied into its own memory; and counts."""
+
+    def __init__(self, change: float = 1.0) -> None:
+        self.recorded: list[tuple[int, ...]] = []
+        self.replayed = 0
+        self.change = change
+
+    def __call__(self, multiply: Multiply, vectors: Tensor) -> Multiply:
+        self.recorded.append(tuple(vectors.shape))
+        static = vectors.clone()
+
+        def replay(vectors: Tensor) -> Tensor:
+            self.replayed += 1
+            static.copy_(vectors)
+            return self.change * multiply(static)
+
+        return replay
+
+
+def test_a_product_whose_kernels_are_fixed_is_the_same_and_leaves_the_shared_memory_alone() -> None:
+    plain, size = route()
+    some = vectors(4, size, 0)
+    some[:, :30] = 0  # the first layer, which the ordinary sweep passes by
+    expected = plain.product(some)
+    shared = plain._space
+    torch.testing.assert_close(plain.fixed_product(some), expected, rtol=1e-12, atol=1e-14)
+    assert plain._space is shared
+    torch.testing.assert_close(plain.product(some), expected, rtol=0, atol=0)
+
+
+def test_it_is_recorded_at_the_third_product_of_a_shape_and_replayed_afterwards() -> None:
+    plain, size = route()
+    recorder = Recorder()
+    fast = Replayed(plain, recorder)
+    for turn in range(6):
+        some = vectors(4, size, turn)
+        torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
+    assert recorder.recorded == [(4, size)]
+    assert recorder.replayed == 1 + 3  # the check, then the fourth to the sixth
+
+
+def test_two_shapes_are_kept_and_no_third() -> None:
+    plain, size = route()
+    recorder = Recorder()
+    fast = Replayed(plain, recorder)
+    for turn in range(4):
+        for count in (1, 2, 3):
+            some = vectors(count, size, turn)
+            torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
+    assert recorder.recorded == [(1, size), (2, size)]
+
+
+def test_a_recording_that_gives_something_else_is_never_used() -> None:
+    plain, size = route()
+    recorder = Recorder(change=1.001)
+    fast = Replayed(plain, recorder)
+    for turn in range(6):
+        some = vectors(2, size, turn)
+        torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
+    assert recorder.replayed == 1
+
+
+def test_what_cannot_be_recorded_goes_on_kernel_by_kernel() -> None:
+    plain, size = route()
+    tries = []
+
+    def failing(multiply: Multiply, vectors: Tensor) -> Multiply:
+        tries.append(vectors.shape)
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    fast = Replayed(plain, failing)
+    for turn in range(6):
+        some = vectors(2, size, turn)
+        torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
+    assert len(tries) == 1
+
+
+def test_nothing_is_recorded_where_memory_is_short_nor_after_forgetting() -> None:
+    plain, size = route()
+    recorder = Recorder()
+    with la.allowing(replayed.ROOM * plain.nbytes() - 1):
+        short = Replayed(plain, recorder)
+        for turn in range(4):
+            short.product(vectors(2, size, turn))
+    fast = Replayed(plain, recorder)
+    expected = [fast.product(vectors(2, size, turn)) for turn in range(4)]
+    assert recorder.recorded == [(2, size)]
+    fast.forget()
+    for turn, answer in enumerate(expected):
+        torch.testing.assert_close(fast.product(vectors(2, size, turn)), answer, rtol=1e-12, atol=1e-14)
+    assert recorder.recorded == [(2, size)]
