@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import re
 import runpy
@@ -22,6 +23,7 @@ from skiplab.cli.bench import rate, short_time
 from skiplab.cli.verdicts import number
 from skiplab.figures import style
 from skiplab.files import write_bytes
+from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.findings import findings
 from skiplab.reproduction.judgement import Judgement, judgements, paid, tally
 from skiplab.reproduction.publishing import picture_bytes
@@ -125,6 +127,20 @@ def scoreboard() -> str:
             f"| `{study_id}` | {study.title} | {cells} | {own} | {amended or ''} | {size}; {place} |"
         )
     return "\n".join(lines)
+
+
+def waiting() -> str:
+    """The studies of which no run is published, with their claims and what a run costs."""
+    runs, items, claims = shown_runs(), [], 0
+    for study in CATALOGUE.studies:
+        own = sum(claim.source != OURS for claim in study.claims)
+        if study.id not in runs and own:
+            claims += own
+            minutes = math.ceil(study.cost["paper"] / 60)
+            items.append(f"`{study.id}` ({own}; {minutes} minutes of {study.paper_device})")
+    if not items:
+        return ""
+    return f"Not run yet at the paper's scale, and in no count: {claims} claims of the papers. {', '.join(items)}."
 
 
 def by_other_rules() -> str:
@@ -338,6 +354,8 @@ worth having), ? undecided. *Ours* are checks and readings of our own, which cou
 *amended* is what we changed after results were seen. [reruns.md](reruns.md) has verdicts of cheap studies over seeds.
 
 {scoreboard()}
+
+{waiting()}
 
 ## By other rules
 

@@ -162,6 +162,7 @@ def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated)
         "What we changed after results were seen. 2026-01-02: The margin is one point",
         "The paper's own figure, as its text describes it The text says that the fraction falls",
         "skiplab run orhan2018/figure-3 --scale paper --runs 10 --set lr=0.001",
+        "And as declared, with all that this run left out: skiplab run orhan2018/figure-3 --scale paper",
         "77d76870aa11+",
         "torch 2.13.0",
         "fabricated/train",
@@ -171,6 +172,7 @@ def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated)
         "How much conditions matter: 2 further ones, not judged",
         "? undecided the paper, figure 3 p after Holm",
         "1.1 to 5.3 (98.8 %)",
+        "0.0120 ± 0.00120",
         "−∞ to 0.0127",
         "Holds where the difference of means is above −1 points.",
     ):
@@ -291,7 +293,9 @@ def test_the_scoreboard_counts_claims_and_ours_apart(built: Path, fabricated: Fa
     assert (scoreboard["run"], scoreboard["total"]) == (6, 8)
     with (built / "scoreboard.csv").open(encoding="utf-8", newline="") as file:
         board = list(csv.DictReader(file))
-    assert [row["verdict"] for row in board] == [row.verdict for row in rows]
+    assert [row["verdict"] for row in board] == [row.verdict if row.headline else "" for row in rows]
+    waiting = [study for study in fabricated.catalogue.studies if study.id not in fabricated.runs]
+    assert scoreboard["waiting"] == sum(claim.source != "ours" for study in waiting for claim in study.claims)
     assert board[-1]["condition"] == fabricated.hostile
 
 

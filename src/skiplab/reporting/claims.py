@@ -30,8 +30,11 @@ class Row:
 
     @property
     def paper(self) -> str:
-        """The paper's value."""
-        return numerals.number(self.judged.paper_value)
+        """The paper's value, and how near to it a mean has to be."""
+        value, margin = self.judged.paper_value, self.judged.margin
+        if value is None or margin is None:
+            return numerals.number(value)
+        return f"{numerals.number(value)} ± {numerals.number(margin)}"
 
     @property
     def ours(self) -> str:

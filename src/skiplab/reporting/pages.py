@@ -8,6 +8,7 @@ from typing import Any
 
 from skiplab.reporting import words
 from skiplab.reporting.claims import claims_of
+from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.findings import findings
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.numerals import NOTHING
@@ -123,6 +124,9 @@ def index(
         "ours": {each: sum(entry["ours"][each] for entry in every) for each in VERDICTS},
         "small": sum(each.too_small for each in judged),
         "turned": sum(bool(each.turned) for each in judged),
+        "waiting": sum(
+            claim.source != OURS for study in studies if study.id not in runs for claim in study.claims
+        ),
         "amended": sum(entry["amended"] for entry in every if entry["state"] != NOT_RUN),
         "published": len(shipped),
         "smaller": len(
@@ -188,6 +192,7 @@ def study_page(
             "reduction": str(run.settings.get("reduction") or run.provenance.get("reduction") or ""),
             "provenance": provenance(run),
             "command": words.command(study.id, run.scale, run.deviations, gpu),
+            "declared": words.command(study.id, run.scale, {}, gpu),
         }
     return page
 

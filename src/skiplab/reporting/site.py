@@ -202,7 +202,11 @@ def _write_board(catalogue: Catalogue, runs: Mapping[str, StudyRun], path: Path)
         writer = csv.DictWriter(file, BOARD, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         for study in catalogue.studies:
-            rows = (each.to_dict() for each in pages.verdicts_of(runs.get(study.id)))
+            # A further condition shows how much it matters and is not judged.
+            rows = (
+                each.to_dict() | ({} if each.headline else {"verdict": ""})
+                for each in pages.verdicts_of(runs.get(study.id))
+            )
             writer.writerows({name: plain_cell(value) for name, value in row.items()} for row in rows)
 
 

@@ -111,5 +111,5 @@ STUDY = Study(
         ),
     ),
     cost={"smoke": 3.0, "quick": 60.0, "paper": 2700.0},
-    paper_device="cuda",
+    paper_device="one H200",
 )
