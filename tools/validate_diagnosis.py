@@ -27,7 +27,7 @@ from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "diagnosis")]
-KINDS = ("planted", "controls", "pairs", "sick", "stock")
+KINDS = ("planted", "controls", "pairs", "sick", "spoilt", "harmless", "stock")
 PAGE = ROOT / "docs" / "diagnosis.md"
 BUDGET, STEPS, SEEDS = 30.0, 60, 5
 STOCK_BUDGET, STOCK_MEMORY = 120.0, 8 * 2**30  # of stock models
@@ -51,7 +51,10 @@ def tried(task: tuple[str, str, int]) -> dict[str, Any]:
     start = time.time()
     GRADED.clear()
     try:
-        kinds = {"planted": _planted, "controls": _control, "pairs": _pair, "sick": _sick, "stock": _stock}
+        kinds = {
+            "planted": _planted, "controls": _control, "pairs": _pair, "sick": _sick, "spoilt": _spoilt,
+            "harmless": _harmless, "stock": _stock,
+        }  # fmt: skip
         row = kinds[task[1]](task)
     except Exception as problem:  # a case that ends in an error is a miss, and is shown
         row = {"case": str(task), "right": False, "found": f"{type(problem).__name__}: {problem}"[:200]}
@@ -98,7 +101,7 @@ def spans(rows: list[dict[str, Any]]) -> dict[str, Any]:
     from skiplab.diagnosis.thresholds import LIMITS
 
     healthy = [row["graded"][-1] for row in rows if row["kind"] in ("controls", "pairs")]
-    sick = [row["graded"][0] for row in rows if row["kind"] in ("planted", "sick", "pairs")]
+    sick = [row["graded"][0] for row in rows if row["kind"] in ("planted", "sick", "pairs", "spoilt")]
     found: dict[str, Any] = {}
     for limit in LIMITS:
         worst, mildest = (min, max) if limit.falls else (max, min)
@@ -179,6 +182,27 @@ def _sick(task: tuple[str, str, int]) -> dict[str, Any]:
         better = after < before or (before != before and after == after)
         return row | {"remedy": remedy, "before": before, "after": after, "right": bool(better)}
     return row
+
+
+def _spoilt(task: tuple[str, str, int]) -> dict[str, Any]:
+    """Data that keep a network from training: found if the finding of that name is at its place."""
+    from cases.lists import spoilt
+    from cases.spoiling import ACCEPTED
+
+    case = _case(task)
+    troubles = _troubles(_report(spoilt(case)))
+    right = [each for each in troubles if each.id == case.change and ACCEPTED[case.change] in each.where]
+    return {"case": case.name, "right": bool(right), "found": _told(right or troubles)}
+
+
+def _harmless(task: tuple[str, str, int]) -> dict[str, Any]:
+    """Changed data with which the network trains all the same: no finding may blame them."""
+    from cases.lists import spoilt
+    from cases.spoiling import ACCEPTED
+
+    case = _case(task)
+    blamed = [each for each in _troubles(_report(spoilt(case))) if each.id in ACCEPTED]
+    return {"case": case.name, "right": not blamed, "found": _told(blamed)}
 
 
 def _stock(task: tuple[str, str, int]) -> dict[str, Any]:
@@ -280,6 +304,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         "controls": ("Healthy networks", "without a warning or a severe finding"),
         "pairs": ("Plain and residual", "sick for the right reason, healthy with skips"),
         "sick": ("Remedies", "the first proposed remedy that fits lowers the loss after the same steps"),
+        "spoilt": ("Unprepared data", "that keep a network from training, named as the reason"),
+        "harmless": ("Harmless data", "changed alike, with which the network trains: not blamed"),
         "stock": (
             "Stock models",
             "with random weights within 120 s and 8 GiB, what is not measured explained",

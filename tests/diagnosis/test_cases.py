@@ -10,7 +10,7 @@ import torch
 from cases import development, held_out
 from cases.check_healthy import planned
 from cases.following import outputs, rms, sites
-from cases.lists import Control, PlantedCase, SickCase, planted, sick_network
+from cases.lists import Control, PlantedCase, SickCase, SpoiltCase, planted, sick_network
 from cases.networks import SMALL, TRAINED, Network, build, is_stock
 from cases.planting import ACCEPTED, CannotBePlanted, plant
 from torch import Tensor, nn
@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from skiplab.subjects.residual_blocks import residual_blocks
 
 LISTS = (development, held_out)
-Case = PlantedCase | Control | SickCase
+Case = PlantedCase | Control | SickCase | SpoiltCase
 
 
 def cases_of(which: object) -> list[Case]:
-    return [*which.PLANTED, *which.CONTROLS, *which.SICK]  # type: ignore[attr-defined]
+    return [*which.PLANTED, *which.CONTROLS, *which.SICK, *which.SPOILT, *which.HARMLESS]  # type: ignore[attr-defined]
 
 
 def networks_of(which: object) -> set[str]:
@@ -230,7 +230,7 @@ def test_the_table_says_that_every_control_trains_and_no_sick_network_does() -> 
         verdicts = {(row["list"], row["kind"], row["case"]): row["verdict"] for row in csv.DictReader(file)}
     for name in ("development", "held_out"):
         expected = {
-            (name, kind, case.name): "does not train" if kind == "sick" else "trains"
+            (name, kind, case.name): "does not train" if kind in ("sick", "spoilt") else "trains"
             for kind, case in planned(name)
         }
         assert {key: verdict for key, verdict in verdicts.items() if key[0] == name} == expected

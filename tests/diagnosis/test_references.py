@@ -25,7 +25,7 @@ FINDINGS = {
     "exploding-branch", "vanishing-gradients", "exploding-gradients", "vanishing-signals", "exploding-signals",
     "shattered-gradients", "degenerate-curvature", "negative-curvature", "sharp-curvature", "dependent-units",
     "overlapping-weights", "noise-sensitive", "gradient-leaks", "shallow-paths", "deep-paths", "symmetric-units",
-    "not-finite",
+    "not-finite", "off-centre-inputs", "unequal-inputs", "off-centre-targets",
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from skiplab.checks import Refused
 from skiplab.diagnosis.learned import has_learned
 from skiplab.diagnosis.losses import NO_DERIVATIVE
 from skiplab.diagnosis.patient import Patient
+from skiplab.diagnosis.preparation import Preparation, prepared
 from skiplab.subjects.blocks import Blocks
 from skiplab.subjects.hooks import visited
 from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
@@ -34,7 +35,8 @@ COPIES = (
 class Scan:
     """Sizes and costs: ``seconds`` of a forward and backward pass on the batch, ``bytes`` of what modules return.
 
-    ``learned`` says whether the network's loss is far below that of the best constant answer.
+    ``learned`` says whether the network's loss is far below that of the best constant answer, ``preparation`` whether
+    the data are centred.
     """
 
     parameters: int
@@ -47,6 +49,7 @@ class Scan:
     seconds: float
     bytes: int
     learned: bool = False
+    preparation: Preparation = Preparation()
 
 
 def scanned(patient: Patient) -> Scan:
@@ -64,6 +67,7 @@ def scanned(patient: Patient) -> Scan:
         seconds,
         size,
         has_learned(patient),
+        prepared(patient),
     )
 
 

@@ -14,13 +14,13 @@ import copy
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import torch
-from cases.lists import Control, SickCase, sick_network
+from cases.lists import Control, SickCase, sick_network, spoilt
 from cases.networks import Network, build
 from torch import nn
 
@@ -28,6 +28,7 @@ from skiplab.randomness import derive
 
 RATES = (1e-3, 3e-3, 3e-4)
 LOOKS, FALLEN = (20, 40, 60), 0.7
+MADE: dict[str, Callable[[Any], Network]] = {"sick": sick_network, "spoilt": spoilt, "changed": spoilt}
 COLUMNS = (
     *("list", "kind", "case", "before", "chance", "after"),
     *("steps", "rate", "seconds", "verdict"),
@@ -92,14 +93,17 @@ def best_training(network: Network, target: float, seed: int) -> Training:
 
 
 def planned(which: str) -> list[tuple[str, Any]]:
-    """The controls, the networks that are in no control but get a defect (before they do), and the sick networks."""
+    """The controls, networks that are in no control but get a defect (before they do), the sick, those with changed data."""
     cases = import_module(f"cases.{which}")
     controls = [*cases.CONTROLS, *(Control(residual, seed) for _, residual, seed in cases.PAIRS)]
     healthy = {case.network for case in controls}
     sick = [*cases.SICK, *(SickCase(plain, seed, "deep and plain") for plain, _, seed in cases.PAIRS)]
     found: list[tuple[str, Any]] = [("healthy", case) for case in controls]
     found += [("before planting", case) for case in cases.PLANTED if case.network not in healthy]
-    return found + [("sick", case) for case in sick]
+    found += [("sick", case) for case in sick]
+    return (
+        found + [("spoilt", case) for case in cases.SPOILT] + [("changed", case) for case in cases.HARMLESS]
+    )
 
 
 def rows(which: str, only: set[str]) -> Iterator[tuple[object, ...]]:
@@ -108,7 +112,7 @@ def rows(which: str, only: set[str]) -> Iterator[tuple[object, ...]]:
         if only and case.network not in only:
             continue
         since = time.perf_counter()
-        made = sick_network(case) if kind == "sick" else build(case.network, case.seed)
+        made = MADE.get(kind, lambda case: build(case.network, case.seed))(case)
         before, constant = mean_loss(made, made.model), chance(made)
         target = FALLEN * min(before, constant)
         if before < FALLEN * constant:  # it has learned already

@@ -1,8 +1,8 @@
-"""Cases on which thresholds of the diagnosis are set. Seeds 101 to 299; no network is in ``held_out``."""
+"""Cases on which thresholds of the diagnosis are set. Seeds 101 to 499; no network is in ``held_out``."""
 
 from __future__ import annotations
 
-from cases.lists import Control, PlantedCase, SickCase
+from cases.lists import Control, PlantedCase, SickCase, SpoiltCase
 
 PLANTED = (
     PlantedCase("mlp-relu-3x64", 101, "dead-layer"),
@@ -91,3 +91,36 @@ SICK = (
 
 # The two networks that issue 19 names, in other sizes: sick, and healthy with skips.
 PAIRS = (("plain-tanh-26x48", "residual-tanh-26x48", 281), ("plain-conv-32x12", "residual-conv-32x12", 282))
+
+# Data that nobody prepared: changes that keep a network from training, and changes that do not (healthy.csv).
+SPOILT = (
+    SpoiltCase("mlp-relu-3x64", 301, "off-centre-inputs"),
+    SpoiltCase("mlp-tanh-6x48", 302, "off-centre-inputs"),
+    SpoiltCase("mlp-silu-4x40", 303, "off-centre-inputs"),
+    SpoiltCase("lenet-relu-8-16", 304, "off-centre-inputs"),
+    SpoiltCase("lstm-1x48", 305, "off-centre-inputs"),
+    SpoiltCase("regression-tanh-3x32", 306, "off-centre-inputs"),
+    SpoiltCase("residual-mlp-6x48", 307, "off-centre-inputs"),
+    SpoiltCase("residual-convnet-bn-5x16", 310, "off-centre-inputs"),
+    SpoiltCase("mixer-4x32", 311, "off-centre-inputs"),
+    SpoiltCase("autoencoder-relu", 313, "off-centre-inputs"),
+    SpoiltCase("mlp-relu-3x64", 314, "unequal-inputs"),
+    SpoiltCase("mlp-relu-5x96", 315, "unequal-inputs"),
+    SpoiltCase("lstm-1x48", 318, "unequal-inputs"),
+    SpoiltCase("regression-tanh-3x32", 319, "unequal-inputs"),
+    SpoiltCase("rnn-1x40", 322, "unequal-inputs"),
+    SpoiltCase("highway-8x40", 323, "unequal-inputs"),
+    SpoiltCase("regression-tanh-3x32", 324, "off-centre-targets"),
+    SpoiltCase("autoencoder-relu", 325, "off-centre-targets"),
+    SpoiltCase("unet-bn-8", 326, "off-centre-targets"),
+)
+HARMLESS = (
+    SpoiltCase("mlp-bn-10x64", 308, "off-centre-inputs"),
+    SpoiltCase("convnet-bn-6", 309, "off-centre-inputs"),
+    SpoiltCase("mlp-relu-3x64", 402, "scaled-inputs"),
+    SpoiltCase("mlp-silu-4x40", 403, "scaled-inputs"),
+    SpoiltCase("lenet-relu-8-16", 404, "scaled-inputs"),
+    SpoiltCase("convnet-bn-6", 405, "scaled-inputs"),
+    SpoiltCase("residual-mlp-6x48", 406, "scaled-inputs"),
+    SpoiltCase("lstm-1x48", 407, "scaled-inputs"),
+)

@@ -1,4 +1,4 @@
-"""What a list of cases holds: planted defects, healthy controls, sick networks; and how each is built."""
+"""What a list of cases holds: planted defects, controls, sick networks, spoilt data; and how each is built."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cases.networks import Network, build
 from cases.planting import Planted, plant
+from cases.spoiling import spoil
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,25 @@ class SickCase:
     def name(self) -> str:
         """The case's name, unique in all lists."""
         return f"sick: {self.defect + ' in ' if self.defect else ''}{self.network} ({self.seed})"
+
+
+@dataclass(frozen=True)
+class SpoiltCase:
+    """A healthy network whose data are changed (``spoiling``)."""
+
+    network: str
+    seed: int
+    change: str
+
+    @property
+    def name(self) -> str:
+        """The case's name, unique in all lists."""
+        return f"{self.change} of {self.network} ({self.seed})"
+
+
+def spoilt(case: SpoiltCase) -> Network:
+    """The network with its data changed."""
+    return spoil(case.change, build(case.network, case.seed), case.seed)
 
 
 def planted(case: PlantedCase | SickCase) -> tuple[Network, Planted]:

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.finding import Finding, ranked
-from skiplab.diagnosis.rules import curvature, gradients, scales, signals, stability, units
+from skiplab.diagnosis.rules import curvature, data, gradients, scales, signals, stability, units
 
 Rule = Callable[[Chart], Iterable[Finding]]
 RULES: tuple[Rule, ...] = (
     signals.not_finite,
+    data.off_centre_inputs,
+    data.unequal_inputs,
+    data.off_centre_targets,
     signals.zero_weights,
     signals.stuck_activations,
     signals.fading_signals,
