@@ -38,7 +38,10 @@ def deciding_call(settings: GainSettings, data: str, model: Model, members: Sequ
 
 
 class Tuning(Protocol):
-    """What a model has besides its gain, searched at every gain on separate seeds."""
+    """What a model has besides its gain, searched at its gains on separate seeds."""
+
+    def gains(self, settings: Any) -> tuple[float, ...]:
+        """The gains at which the model is searched and trained."""
 
     def search(self, settings: Any, data: str) -> Call:
         """Name the trial that searches."""
@@ -104,12 +107,17 @@ class GainExperiment:
         ]
 
     def members(self, results: Results, data: str, model: Model, seeds: Sequence[int]) -> list[Member]:
-        """Members of a model at every gain, with what the search found for that gain."""
-        chosen = []
-        for gain in results.settings.gains:
-            found = self.tuned[model].by.best(results, data, gain) if model in self.tuned else {}
-            chosen += [Member(seed, gain, **found) for seed in seeds]
-        return chosen
+        """Members of a model at each of its gains, with what the search found for that gain."""
+        settings = results.settings
+        if model not in self.tuned:
+            return [Member(seed, gain) for gain in settings.gains for seed in seeds]
+        tuning = self.tuned[model].by
+        return [
+            Member(seed, gain, **found)
+            for gain in tuning.gains(settings)
+            for found in [tuning.best(results, data, gain)]
+            for seed in seeds
+        ]
 
     def figure(self, results: Results) -> Any:
         """Learning curves at each model's best gain (as the paper's), and accuracy against gain (ours)."""

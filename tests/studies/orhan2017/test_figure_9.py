@@ -16,7 +16,7 @@ from skiplab.experiments.gains import PLAIN
 from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.trial import Call
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_7, figure_9
+from skiplab.studies.orhan2017 import figure_7, figure_8, figure_9
 
 Make = Callable[..., pd.DataFrame]
 STUDY = figure_9.STUDY
@@ -85,13 +85,14 @@ def test_every_skip_matrix_is_searched_and_decided() -> None:
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
-def test_plain_networks_are_figure_7s(scale: str) -> None:
+def test_plain_networks_are_those_of_figures_5_and_8(scale: str) -> None:
     """Whatever the number of runs with skips, so that plain networks are trained once."""
-    theirs = Results(figure_7.STUDY.settings[scale])
+    theirs = Results(dataclasses.replace(figure_8.STUDY.settings[scale], data=STUDY.settings[scale].data))
     ours = {call for call in named(STUDY.settings[scale]) if call.settings.model == "plain"}
     experiment = GainExperiment(PLAIN)
     assert ours == set(experiment.train(theirs))
-    assert {call for call in figure_7.STUDY.stages[0](theirs) if call.settings.model == "plain"} <= ours
+    searched = figure_8.STUDY.stages[0](theirs)
+    assert {call for call in searched if call.settings.model == "plain"} <= ours
 
 
 def test_identity_skips_are_figure_7s_residual_networks() -> None:

@@ -22,6 +22,7 @@ from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7
+from skiplab.studies.orhan2017.bias_grid import GridSettings
 from skiplab.studies.orhan2018 import figure_3, figure_s1
 from skiplab.studies.orhan2018.spectra_over_training import Settings
 from skiplab.studies.orhan2018.spectra_panels import _compared, limits_panel, panels, spectrum_panel
@@ -204,7 +205,7 @@ def test_the_second_stage_takes_each_sizes_own_best_gain() -> None:
 
 def test_with_runs_as_there_plain_and_residual_are_the_earlier_papers() -> None:
     settings = dataclasses.replace(figure_3.STUDY.settings["paper"], runs=20)
-    theirs = dataclasses.replace(figure_7.STUDY.settings["paper"], data=settings.data)
+    theirs = GridSettings(data=settings.data)
     ours = figure_3.THREE.search(Results(settings))
     shared = set(figure_7.EXPERIMENT.search(Results(theirs))) & set(ours)
     assert {call.settings.model for call in shared} == {"plain", "residual"}

@@ -17,7 +17,7 @@ from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.store import published
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import figure_7
+from skiplab.studies.orhan2017 import figure_7, figure_8
 from skiplab.studies.orhan2018 import figure_3, figure_5, figure_6
 
 SETTINGS = dataclasses.replace(
@@ -148,8 +148,9 @@ def test_plain_and_residual_runs_are_figure_3s(scale: str) -> None:
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
 def test_plain_and_residual_runs_are_the_earlier_papers(scale: str) -> None:
-    theirs = figure_7.STUDY.settings[scale]
-    ours = dataclasses.replace(figure_5.STUDY.settings[scale], runs=theirs.runs)
+    ours = figure_5.STUDY.settings[scale]
+    theirs = dataclasses.replace(figure_8.STUDY.settings[scale], data=ours.data)
+    ours = dataclasses.replace(ours, runs=theirs.runs)
     search, decide = (
         {call for call in calls if call.trial is networks.train and call.settings.model in FREE}
         for calls in stages(figure_5.STUDY, ours, ours.data)

@@ -21,10 +21,14 @@ WITH_BN = Model("bias-symm-break-bn")
 
 @dataclass(frozen=True)
 class GridSettings(GainSettings):
-    """The common settings and the search grid of the bias regularisers."""
+    """The common settings and the search grid of the bias regularisers.
+
+    ``grid_gains``, if any are given, are the only gains at which the bias regularisers are searched and trained.
+    """
 
     sigmas: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
     strengths: tuple[float, ...] = (0.001, 0.01, 0.1)
+    grid_gains: tuple[float, ...] = ()
 
 
 QUICK: dict[str, Any] = {**networks.QUICK, "sigmas": (0.0, 0.03, 0.3, 1.0), "strengths": (0.01,)}
@@ -37,10 +41,14 @@ class BiasGrid:
 
     l2: bool = False
 
+    def gains(self, settings: GridSettings) -> tuple[float, ...]:
+        """The gains at which the grid is searched."""
+        return settings.grid_gains or settings.gains
+
     def search(self, settings: GridSettings, data: str) -> Call:
         """Name the trial that searches the whole grid."""
         seeds = networks.search_seeds(settings.seed, settings.search_runs)
-        grid = product(settings.gains, settings.sigmas, settings.strengths, seeds)
+        grid = product(self.gains(settings), settings.sigmas, settings.strengths, seeds)
         members = [Member(seed, gain, sigma, strength) for gain, sigma, strength, seed in grid]
         return search_call(settings, data, SYMM_BREAK, members)
 

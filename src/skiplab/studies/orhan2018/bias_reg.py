@@ -59,10 +59,15 @@ class BiasTriples:
     size: Gains
     named_by: Callable[..., Call]
 
+    def gains(self, settings: Any) -> tuple[float, ...]:
+        """The gains at which triples are tried: all of them."""
+        found: tuple[float, ...] = settings.gains
+        return found
+
     def search(self, settings: Any, data: str) -> Call:
         """Name the trial that tries every triple at every gain on every search seed."""
         seeds = networks.search_seeds(settings.seed, settings.triple_runs)
-        grid = product(settings.gains, triples(settings.seed, settings.triples), seeds)
+        grid = product(self.gains(settings), triples(settings.seed, settings.triples), seeds)
         members = [Member(seed, gain, sigma, strength, mean) for gain, (mean, sigma, strength), seed in grid]
         return self.named_by(settings, data, BIAS_REG, members)
 
