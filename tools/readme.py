@@ -273,6 +273,15 @@ def benchmarks(path: Path) -> str:
         picture = Path(os.path.relpath(path.with_suffix(".webp"), DOCS)).as_posix()
         lines += ["", f"![Time of a training step against networks, depth, width and samples]({picture})", ""]
         lines += [f"- {each.sentence}" for each in found.scalings]
+    for profile in found.profiles:
+        lines += [
+            "",
+            f"One training step of {profile.what} took {short_time(profile.seconds)}, kernel by kernel:",
+            "",
+        ]
+        lines += ["| kernel | time | calls |", "|---|---|---|"]
+        for kernel in profile.kernels:
+            lines.append(f"| `{kernel.name}` | {short_time(kernel.seconds)} | {kernel.calls:.3g} |")
     return "\n".join(lines)
 
 

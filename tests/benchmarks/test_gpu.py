@@ -6,6 +6,7 @@ Run with ``python -m pytest -m gpu tests/benchmarks``; without a CUDA device all
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 
 import pytest
 import torch
@@ -29,11 +30,13 @@ def test_training_is_timed_in_tf32_and_bfloat16_against_jax(monkeypatch: pytest.
     rows = measure("training", rounds=2, device="cuda")
     assert [(row.benchmark, row.what, row.precision) for row in rows] == [
         ("training", "skiplab, batched", "tf32"),
+        ("training", "skiplab, batched, in three bfloat16 products", "tf32"),
         ("training", "skiplab, batched, bfloat16", "bfloat16"),
         ("training", "JAX", "tf32"),
         ("training", "JAX, bfloat16", "bfloat16"),
         ("training", "plain PyTorch, one by one", "tf32"),
         ("training, many", "skiplab, batched", "tf32"),
+        ("training, many", "skiplab, batched, in three bfloat16 products", "tf32"),
         ("training, many", "skiplab, batched, bfloat16", "bfloat16"),
     ]
     there = importlib.util.find_spec("jax") is not None
@@ -44,6 +47,7 @@ def test_convolutions_and_products_have_shares_of_the_ceiling(monkeypatch: pytes
     small = convolutions.ConvolutionSize(networks=2, blocks=1, batch=8, steps=2)
     monkeypatch.setattr(convolutions, "GPU_SIZE", small)
     monkeypatch.setattr(convolutions, "MANY", 3)
+    monkeypatch.setattr(convolutions, "NORMALISED", replace(small, normalised=True))
     few = products.ProductSize(networks=2, inputs=16, width=8, depth=3, samples=50)
     monkeypatch.setattr(products, "GPU_SIZE", few)
     for name in ("convolutions", "products"):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from skiplab.benchmarks import Ceiling, Timing
+from skiplab.benchmarks.profile import Kernel, Profile
 from skiplab.benchmarks.record import Record, facts_of
 from skiplab.benchmarks.scaling import summary
 from skiplab.files import Damaged
@@ -29,6 +30,7 @@ def record(scalings: int = 3) -> Record:
             Timing("x", "theirs", None, None, "skipped: no"),
         ),
         tuple(summary(axis, SIZES, rows, [float(size) for size in SIZES]) for axis in axes),
+        (Profile("a step", 0.5, (Kernel("product", 0.3, 2.0), Kernel("sum", 0.1, 1.0))),),
     )
 
 

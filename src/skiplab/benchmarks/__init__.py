@@ -6,7 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from skiplab.benchmarks.ceilings import Ceiling, fresh_start, measure_ceiling
-from skiplab.benchmarks.convolutions import convolution_cases, many_convolution_cases
+from skiplab.benchmarks.convolutions import (
+    convolution_cases,
+    many_convolution_cases,
+    normalised_convolution_cases,
+)
 from skiplab.benchmarks.harness import Case, Timing, interleave
 from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
@@ -31,6 +35,7 @@ BENCHMARKS: dict[str, tuple[Suite, ...]] = {
     "convolutions": (
         Suite("convolutions", convolution_cases),
         Suite("convolutions, many", many_convolution_cases, 3),
+        Suite("convolutions, normalised", normalised_convolution_cases, 3),
     ),
     "landscape": (Suite("landscape", landscape_cases),),
     "products": (Suite("products", product_cases),),

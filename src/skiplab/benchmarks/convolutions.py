@@ -11,7 +11,7 @@ from skiplab.benchmarks.ceilings import study_precision, wait_for
 from skiplab.benchmarks.harness import Case
 
 if TYPE_CHECKING:
-    from skiplab.architectures.simplified import SimplifiedResNet
+    from skiplab.architectures.convolutional import GroupedNet
     from skiplab.ensembles import Ensemble
 
 EPOCH = 50_000  # images, of which some steps see a part
@@ -19,24 +19,38 @@ EPOCH = 50_000  # images, of which some steps see a part
 
 @dataclass(frozen=True)
 class ConvolutionSize:
-    """The residual networks of yu2019 with 3·blocks + 2 layers; ``steps`` are timed together."""
+    """The residual networks of yu2019 with 3·blocks + 2 layers; ``steps`` are timed together.
+
+    ``normalised``: ResNets with batch normalisation instead, of 6·blocks + 2 layers.
+    """
 
     networks: int
     blocks: int
     batch: int
     steps: int
+    normalised: bool = False
 
-    def network(self, seed: int) -> SimplifiedResNet:
+    @property
+    def layers(self) -> int:
+        """Layers with weights."""
+        return (6 if self.normalised else 3) * self.blocks + 2
+
+    def network(self, seed: int) -> GroupedNet:
         """One of the networks."""
+        from skiplab.architectures.resnet import ResNet
         from skiplab.architectures.simplified import SimplifiedResNet
         from skiplab.randomness import torch_generator
 
-        return SimplifiedResNet(self.blocks, generator=torch_generator(seed))
+        kind = ResNet if self.normalised else SimplifiedResNet
+        return kind(self.blocks, generator=torch_generator(seed))
 
 
 CPU_SIZE = ConvolutionSize(networks=4, blocks=2, batch=32, steps=2)
 GPU_SIZE = ConvolutionSize(networks=10, blocks=6, batch=128, steps=20)
 MANY = 26  # networks, as a trial of yu2019's depth 20 may have
+NORMALISED = ConvolutionSize(
+    networks=5, blocks=5, batch=128, steps=20, normalised=True
+)  # littwin2017's ResNet-32
 
 
 def convolution_cases(device: str, size: ConvolutionSize | None = None) -> list[Case]:
@@ -60,6 +74,11 @@ def many_convolution_cases(device: str) -> list[Case]:
     return _ours(replace(GPU_SIZE, networks=MANY), device) if device.startswith("cuda") else []
 
 
+def normalised_convolution_cases(device: str) -> list[Case]:
+    """ResNets with batch normalisation, where a GPU is."""
+    return convolution_cases(device, NORMALISED) if device.startswith("cuda") else []
+
+
 def _ours(size: ConvolutionSize, device: str) -> list[Case]:
     from skiplab.benchmarks.counting import training_work
     from skiplab.benchmarks.steps import noise
@@ -74,8 +93,9 @@ def _ours(size: ConvolutionSize, device: str) -> list[Case]:
         unit="network-epoch",
         units=size.networks * size.steps * size.batch / EPOCH,
     )
-    layers = 3 * size.blocks + 2
-    note = f"{size.networks} networks of {layers} layers, {size.steps} step(s) of {size.batch} images"
+    normalised = ", with batch normalisation" if size.normalised else ""
+    layers = f"{size.layers} layers{normalised}"
+    note = f"{size.networks} networks of {layers}, {size.steps} step(s) of {size.batch} images"
     blank = Case("", None, note, study_precision(device), work=work)
     wide = [
         replace(blank, what="skiplab, wide", run=_steps(size, _stacked(size, device, "batched"), device)),

@@ -10,6 +10,7 @@ from typing import Any
 
 from skiplab.benchmarks.ceilings import Ceiling
 from skiplab.benchmarks.harness import Timing
+from skiplab.benchmarks.profile import Kernel, Profile
 from skiplab.benchmarks.scaling import COUNTED, Scaling
 from skiplab.files import Damaged, read_json, write_json
 from skiplab.reproduction.provenance import describe
@@ -25,6 +26,7 @@ class Record:
     ceilings: tuple[Ceiling, ...]
     timings: tuple[Timing, ...]
     scalings: tuple[Scaling, ...] = ()
+    profiles: tuple[Profile, ...] = ()
 
     def content(self) -> dict[str, Any]:
         """The record as strict JSON takes it."""
@@ -39,6 +41,7 @@ class Record:
                 tuple(Ceiling(**each) for each in content["ceilings"]),
                 tuple(Timing(**each) for each in content["timings"]),
                 tuple(Scaling(**_with_tuples(each)) for each in content["scalings"]),
+                tuple(_profile(each) for each in content.get("profiles", ())),
             )
         except (KeyError, TypeError) as error:
             raise Damaged(f"{where} is no record of benchmarks ({type(error).__name__})") from error
@@ -85,6 +88,10 @@ def facts_of(device: str, seconds: float, rounds: int) -> dict[str, Any]:
     facts = describe(device, seconds) | {"rounds": rounds}
     jax = sys.modules.get("jax")  # only where it was timed
     return facts if jax is None else facts | {"versions": facts["versions"] | {"jax": jax.__version__}}
+
+
+def _profile(content: dict[str, Any]) -> Profile:
+    return Profile(**content | {"kernels": tuple(Kernel(**each) for each in content["kernels"])})
 
 
 def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:

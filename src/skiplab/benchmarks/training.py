@@ -58,18 +58,21 @@ def many_training_cases(device: str) -> list[Case]:
 def _ours(size: TrainingSize, device: str) -> list[Case]:
     cases = [_our_case(size, device, "batched")]
     if device.startswith("cuda"):
+        cases.append(_our_case(size, device, "batched", fused=True))
         cases.append(_our_case(size, device, "batched", mixed=True))
     return cases
 
 
-def _our_case(size: TrainingSize, device: str, backend: str, *, mixed: bool = False) -> Case:
+def _our_case(
+    size: TrainingSize, device: str, backend: str, *, mixed: bool = False, fused: bool | None = None
+) -> Case:
     from skiplab.benchmarks.counting import training_work
     from skiplab.benchmarks.steps import noise, our_epoch, our_step
     from skiplab.ensembles import Ensemble
 
     data = noise(size.images, size.inputs, device=device)
     networks = [size.network(seed) for seed in range(size.networks)]
-    step = our_step(Ensemble.of(networks, backend=backend, device=device), data, mixed=mixed)
+    step = our_step(Ensemble.of(networks, backend=backend, device=device), data, mixed=mixed, fused=fused)
     if device.startswith("cuda"):
         step.compile()  # as long training does
     work = training_work(
@@ -83,7 +86,8 @@ def _our_case(size: TrainingSize, device: str, backend: str, *, mixed: bool = Fa
     )
     note = f"{size.networks} networks, one epoch of {size.images} samples"
     precision = "bfloat16" if mixed else study_precision(device)
-    what = f"skiplab, {backend}" + (", bfloat16" if mixed else "")
+    arithmetic = ", bfloat16" if mixed else ", in three bfloat16 products" if fused else ""
+    what = f"skiplab, {backend}{arithmetic}"
     return Case(what, our_epoch(step, size.batch, device), note, precision, work=work)
 
 

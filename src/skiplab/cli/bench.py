@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from skiplab.benchmarks import Timing
+    from skiplab.benchmarks.profile import Profile
     from skiplab.benchmarks.record import Record
 
-SCALING = "scaling"
+SCALING, PROFILE = "scaling", "profile"
 
 
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Which benchmarks, scaling among them; all if left out.")
+        list[str] | None,
+        typer.Argument(help="Which benchmarks, scaling and profile among them; all if left out."),
     ] = None,
     as_json: JsonOption = False,
     rounds: Annotated[int, typer.Option(min=2, help="Interleaved rounds; the median counts.")] = 5,
@@ -35,7 +37,7 @@ def bench(
     """Measure ours and others in one interleaved run; report ratios, since machines are noisy."""
     from skiplab.benchmarks import BENCHMARKS
 
-    known = [*BENCHMARKS, SCALING]
+    known = [*BENCHMARKS, SCALING, PROFILE]
     found = measured([one_of("benchmark", name, known) for name in names or known], rounds, device)
     if out is not None:
         found.save(out)
@@ -52,6 +54,8 @@ def bench(
         console.print(f"The device reaches {rates}.", highlight=False)
     for scaling in found.scalings:
         console.print(scaling.sentence, highlight=False)
+    for profile in found.profiles:
+        console.print(profile_table(profile))
     if out is not None:
         console.print(f"Written to {out}.", highlight=False, soft_wrap=True)
 
@@ -59,21 +63,24 @@ def bench(
 def measured(names: list[str], rounds: int, device: str) -> Record:
     """Run some benchmarks, with a word on each before it begins."""
     from skiplab.benchmarks import Ceiling, measure
+    from skiplab.benchmarks.profile import measure_profiles
     from skiplab.benchmarks.record import Record, facts_of
     from skiplab.benchmarks.scaling import measure_scaling
 
     started = time.monotonic()
     ceilings: dict[str, Ceiling] = {}
-    timings, scalings = [], []
+    timings, scalings, profiles = [], [], []
     for name in names:
         typer.echo(f"measuring {name} …", err=True)
         if name == SCALING:
             tell = lambda axis: typer.echo(f"  {axis}", err=True)  # noqa: E731
             scalings += measure_scaling(rounds=rounds, device=device, tell=tell)
+        elif name == PROFILE:
+            profiles += measure_profiles(device)
         else:
             timings += measure(name, rounds=rounds, device=device, ceilings=ceilings)
     facts = facts_of(device, time.monotonic() - started, rounds)
-    return Record(facts, tuple(ceilings.values()), tuple(timings), tuple(scalings))
+    return Record(facts, tuple(ceilings.values()), tuple(timings), tuple(scalings), tuple(profiles))
 
 
 def timings_table(rows: Sequence[Timing]) -> Table:
@@ -100,6 +107,21 @@ def timings_table(rows: Sequence[Timing]) -> Table:
             )
     notes = [f"{row.what}: {row.note}" for row in rows[1:] if row.note != first.note]
     table.caption, table.caption_justify = "\n".join(notes), "left"
+    return table
+
+
+def profile_table(profile: Profile) -> Table:
+    """A step's kernels, the longest first."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
+    table.title = f"one step of {profile.what}: {short_time(profile.seconds)}"
+    table.add_column("kernel", min_width=24)
+    for heading in ("time", "calls"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for kernel in profile.kernels:
+        table.add_row(kernel.name, short_time(kernel.seconds), f"{kernel.calls:.3g}")
     return table
 
 
