@@ -21,6 +21,7 @@ from typer.testing import Result
 import skiplab
 from oracles.json_shapes import mismatches, shapes
 from skiplab.benchmarks import products, scaling
+from skiplab.benchmarks.profile import Kernel, Profile
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.training import TrainingSize
 from skiplab.cli import progress
@@ -235,21 +236,27 @@ def test_bench_prints_and_writes_what_it_measured(
     monkeypatch.setattr("skiplab.benchmarks.ceilings.SIDES", {"cpu": 64})
     monkeypatch.setattr("skiplab.benchmarks.ceilings.COPIED", {"cpu": 2**16})
     middle = TrainingSize(networks=2, width=4, inputs=3, images=16, batch=4, depth=3)
+    kernels = (Kernel("aten::a_name_that_is_as_long_as_a_table_lets_it_be", 1e-3, 2.0),)
+    monkeypatch.setattr(
+        "skiplab.benchmarks.profile.measure_profiles",
+        lambda device: [Profile("two networks", 0.002, kernels)],
+    )
     monkeypatch.setattr(scaling, "CPU_SWEEP", scaling.Sweep(middle, {"depth": (2, 3, 4)}, steps=1))
-    result = cli("bench", "landscape", "products", "scaling", "--json", "--rounds", "2")
+    result = cli("bench", "landscape", "products", "scaling", "profile", "--json", "--rounds", "2")
     assert result.exit_code == 0
     content = json.loads(result.stdout)
-    assert list(content) == ["facts", "ceilings", "timings", "scalings"]
+    assert list(content) == ["facts", "ceilings", "timings", "scalings", "profiles"]
     assert mismatches(shapes()["bench"], content, {}) == []
     ours, plain = content["timings"][:2]
     assert (ours["benchmark"], ours["ratio"], ours["flops"]) == ("landscape", 1.0, None)
     assert plain["ratio"] > 0
     assert [each["precision"] for each in content["ceilings"]] == ["float32"]
-    shown = cli("bench", "products", "scaling", "--rounds", "2", "--out", str(tmp_path / "new"))
+    shown = cli("bench", "products", "scaling", "profile", "--rounds", "2", "--out", str(tmp_path / "new"))
     assert "products: 2 networks of 3 layers, 20 samples; time per product" in shown.stdout
     assert "one network timed, × 2" in shown.stdout
     assert "in float32" in shown.stdout
     assert "depth: the device" in shown.stdout
+    assert "one step of two networks: 2 ms" in shown.stdout
     lines = [
         line for line in shown.stdout.splitlines() if not line.startswith("Written to")
     ]  # a path is as it is
