@@ -84,6 +84,13 @@ def test_small_networks_are_figure_1ds_and_resnets_figure_2s_own_trials() -> Non
     assert mine <= others
 
 
+def test_fewer_resnets_are_the_first_of_figure_2s() -> None:
+    settings = dataclasses.replace(STUDY.settings["paper"], resnet_runs=5)
+    mine = [call for call in STUDY.stages[0](Results(settings)) if call.trial is resnets.train]
+    theirs = dataclasses.replace(figure_2.STUDY.settings["paper"], runs=5, controls=("frozen",))
+    assert mine == figure_2.STUDY.stages[0](Results(theirs))
+
+
 def test_quick_scale_trains_no_resnet() -> None:
     calls = STUDY.stages[0](Results(STUDY.settings["quick"]))
     assert {call.trial for call in calls} == {toys.train}

@@ -50,6 +50,8 @@ def toy_sizes(settings: Any) -> toy_settings.ToySettings:
 def resnet_sizes(settings: Any) -> resnet_settings.ResNetSettings:
     """What the ResNets' trials share with those of figures 2 and 3 at the same scale."""
     own = {"data": settings.data, "seed": settings.seed, "limited": settings.limited}
+    if settings.resnet_runs:
+        own["runs"] = settings.resnet_runs
     return resnet_settings.ResNetSettings(**{**RESNET_SIZES[settings.sizes], **own})
 
 

@@ -16,6 +16,7 @@ WORTH = Greater(worth=0.05)  # of the depth p
 class Settings:
     """``runs`` small networks; ResNets of the sets in ``data`` are those of figures 2 and 3 at the same ``sizes``.
 
+    ``resnet_runs``, where it is not 0, is how many of these ResNets there are instead of the figures' own number.
     Without ``resnets`` no image is needed, and ``data`` is one that is always at hand.
     """
 
@@ -24,6 +25,7 @@ class Settings:
     seed: int = 0
     sizes: str = "paper"
     resnets: bool = True
+    resnet_runs: int = 0
     samples: int = 512
     limited: bool = True
 
