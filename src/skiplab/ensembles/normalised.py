@@ -115,18 +115,20 @@ class NormalisedConvolution(torch.autograd.Function):
 
         kernels = turned(weight, x.dtype)
         z, moments, tile = wide_kernels.fields(x, kernels, stride, training, precision_of(x))
+        scale, shift = _rows(scale), _rows(shift)
         if training:
-            running = [running_mean.contiguous(), running_variance.contiguous()]
+            running = _rows(running_mean), _rows(running_variance)
             pixels = z.shape[1:4].numel()
-            mean, rate = normalised_kernels.statistics(moments, tile, pixels, eps, momentum, *running)
+            standard = normalised_kernels.statistics(
+                moments, tile, pixels, eps, momentum, *running, scale, shift
+            )
             for ours, theirs in zip(running, (running_mean, running_variance), strict=True):
                 if ours is not theirs:
                     theirs.copy_(ours)
         else:
-            mean, rate = running_mean.clone(), (running_variance + eps).rsqrt()
-        standard = mean, rate, scale.contiguous(), shift.contiguous()
+            standard = torch.stack([running_mean, (running_variance + eps).rsqrt(), scale, shift], 1)
         y = normalised_kernels.normalised(z, standard, passed, shortcut_stride)
-        ctx.save_for_backward(x, kernels, z, *standard, None if passed is None else y)
+        ctx.save_for_backward(x, kernels, z, standard, None if passed is None else y)
         ctx.settings = stride, shortcut_stride, training, None if passed is None else passed.shape
         ctx.weight_type = weight.dtype
         return y
@@ -136,17 +138,15 @@ class NormalisedConvolution(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         from skiplab.ensembles import normalised_kernels, wide_kernels
 
-        x, kernels, z, *standard, y = ctx.saved_tensors
+        x, kernels, z, standard, y = ctx.saved_tensors
         stride, shortcut_stride, training, passed_shape = ctx.settings
         needed, precision = ctx.needs_input_grad, precision_of(x)
         gradient = gradient.contiguous()
-        sums, masked = normalised_kernels.gradient_sums(gradient, y, z, tuple(standard))
+        sums, masked = normalised_kernels.gradient_sums(gradient, y, z, standard)
         images = weight = passed = None
         if needed[0] or needed[1]:
             slope = gradient if masked is None else masked
-            field = normalised_kernels.field_gradient(
-                slope, z, tuple(standard), sums, masked is not None, training
-            )
+            field = normalised_kernels.field_gradient(slope, z, standard, sums, masked is not None, training)
             if needed[1]:
                 weight = wide_kernels.weights_alone(x, field, stride, precision).to(ctx.weight_type)
             if needed[0]:
@@ -155,6 +155,11 @@ class NormalisedConvolution(torch.autograd.Function):
             passed = _handed_back(masked, passed_shape, shortcut_stride)
         scale, shift = (sums[:, 1] if needed[2] else None), (sums[:, 0] if needed[3] else None)
         return images, weight, scale, shift, None, None, passed, None, None, None, None, None
+
+
+def _rows(vectors: Tensor) -> Tensor:
+    """Vectors (E, F) whose own numbers lie side by side: a copy only where they do not."""
+    return vectors if vectors.stride(1) == 1 else vectors.contiguous()
 
 
 def _handed_back(masked: Tensor, shape: torch.Size, stride: int) -> Tensor:

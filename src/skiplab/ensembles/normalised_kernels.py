@@ -8,15 +8,14 @@ and step these passes over memory:
   x̂ = (z − μ)/σ; with a shortcut it also reads y and writes ĝ, which is the shortcut's gradient;
 - ``field_gradient``: reads ĝ and z, writes the gradient of z, γ/σ·(ĝ − mean of ĝ − x̂·mean of ĝ·x̂).
 
-Means and deviations come from parts by the formula of Chan, Golub and LeVeque, so a mean far above the deviation does
-no harm; all sums are float32 and added in a fixed order: no atomics, the same bits every time.
+Means and deviations come from parts by the formula of Chan, Golub and LeVeque, since a difference of sums of squares
+would lose a deviation far below the mean; all sums are float32 and added in a fixed order: no atomics, the same bits
+every time.
 """
 
 # mypy: allow-untyped-defs
 
 from __future__ import annotations
-
-from typing import TypeAlias
 
 import torch
 import triton
@@ -31,9 +30,8 @@ ADDED = 4096  # numbers that one program adds at a time
 CHUNK = 4  # channels that one program adds
 
 
-# What normalises channels (E, F): mean, rate, scale and shift of z ↦ scale·(z − mean)·rate + shift, the rate being
-# 1/√(variance + ε).
-Standard: TypeAlias = tuple[Tensor, Tensor, Tensor, Tensor]
+# ``standard`` (E, 4, F) holds what normalises each channel: mean, rate, scale and shift of
+# z ↦ scale·(z − mean)·rate + shift, the rate being 1/√(variance + ε).
 
 
 def statistics(
@@ -44,32 +42,39 @@ def statistics(
     momentum: float,
     running_mean: Tensor,
     running_variance: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """Means and rates (E, F) from the moments of parts; running means and variances are changed in place."""
+    scale: Tensor,
+    shift: Tensor,
+) -> Tensor:
+    """``standard`` from the moments of parts; running means and variances are changed in place.
+
+    Vectors (E, F) need not lie side by side, but the numbers of each do.
+    """
     parts, size, _, places, filters = moments.shape
-    mean, rate = (moments.new_empty(size, filters) for _ in range(2))
+    vectors = running_mean, running_variance, scale, shift
+    standard = moments.new_empty(size, 4, filters)
     _statistics[(filters // CHUNK, size)](
-        moments, mean, rate, running_mean, running_variance, parts, size, pixels // places, tile, eps, momentum,
+        moments, standard, *vectors, *[vector.stride(0) for vector in vectors],
+        parts, size, pixels // places, tile, eps, momentum,
         filters, places, CHUNK, _rows(parts * places), num_warps=4,
     )  # fmt: skip
-    return mean, rate
+    return standard
 
 
-def normalised(z: Tensor, standard: Standard, passed: Tensor | None, stride: int) -> Tensor:
+def normalised(z: Tensor, standard: Tensor, passed: Tensor | None, stride: int) -> Tensor:
     """ReLU of the normalised z, or with a tensor (E, B, H·stride, W·stride, C) added through shortcut A."""
     size, images, rows, columns, filters = z.shape
     y = torch.empty_like(z)
     pixels, (tile, warps) = images * rows * columns, _tile(NORMALISED, filters)
     height, width, channels = (rows, columns, filters) if passed is None else passed.shape[2:]
     _normalised[(triton.cdiv(pixels, tile), size)](
-        z, *standard, z if passed is None else passed, y, images, pixels, rows, columns, height, width, channels,
+        z, standard, z if passed is None else passed, y, images, pixels, rows, columns, height, width, channels,
         filters, stride, passed is not None, tile, num_warps=warps,
     )  # fmt: skip
     return y
 
 
 def gradient_sums(
-    gradient: Tensor, y: Tensor | None, z: Tensor, standard: Standard
+    gradient: Tensor, y: Tensor | None, z: Tensor, standard: Tensor
 ) -> tuple[Tensor, Tensor | None]:
     """Sums (E, 2, F) of ĝ and ĝ·x̂; and ĝ itself if y is given, by which it is masked, else by z."""
     size, images, rows, columns, filters = z.shape
@@ -78,7 +83,7 @@ def gradient_sums(
     masked = None if y is None else torch.empty_like(z)
     found = z.new_empty(parts, size, 2, filters, dtype=torch.float32)
     _gradient_sums[(parts, size)](
-        gradient, z if y is None else y, z, *standard, z if masked is None else masked, found, pixels, size,
+        gradient, z if y is None else y, z, standard, z if masked is None else masked, found, pixels, size,
         filters, y is not None, tile, num_warps=warps,
     )  # fmt: skip
     sums = found.new_empty(size, 2, filters)
@@ -89,14 +94,14 @@ def gradient_sums(
 
 
 def field_gradient(
-    gradient: Tensor, z: Tensor, standard: Standard, sums: Tensor, masked: bool, training: bool
+    gradient: Tensor, z: Tensor, standard: Tensor, sums: Tensor, masked: bool, training: bool
 ) -> Tensor:
     """The gradient of z from that of y, or from ĝ if it is masked already; statistics vary with z in training."""
     size, images, rows, columns, filters = z.shape
     pixels, (tile, warps) = images * rows * columns, _tile(FIELDS, filters)
     found = torch.empty_like(z)
     _field_gradient[(triton.cdiv(pixels, tile), size)](
-        gradient, z, *standard, sums, found, pixels, filters, masked, training, tile, num_warps=warps
+        gradient, z, standard, sums, found, pixels, filters, masked, training, tile, num_warps=warps
     )
     return found
 
@@ -111,7 +116,8 @@ def _rows(parts: int) -> int:
 
 @triton.jit
 def _statistics(
-    moments, mean, rate, running_mean, running_variance, parts, size, pixels, tile, eps, momentum,
+    moments, standard, running_mean, running_variance, scale, shift,
+    mean_step, variance_step, scale_step, shift_step, parts, size, pixels, tile, eps, momentum,
     FILTERS: tl.constexpr, PLACES: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     channel = tl.program_id(0) * CHUNK + tl.arange(0, CHUNK)
@@ -142,26 +148,28 @@ def _statistics(
     more = tl.sum(apart, 0) / every
     centre += more
     variance = tl.sum(squares, 0) / every - more * more
-    at = member * FILTERS + channel
-    tl.store(mean + at, centre)
-    tl.store(rate + at, 1.0 / tl.sqrt_rn(variance + eps))
-    before = tl.load(running_mean + at)
-    tl.store(running_mean + at, momentum * centre + (1.0 - momentum) * before)
-    before = tl.load(running_variance + at)
+    at = standard + member * (4 * FILTERS) + channel
+    tl.store(at, centre)
+    tl.store(at + FILTERS, 1.0 / tl.sqrt_rn(variance + eps))
+    tl.store(at + 2 * FILTERS, tl.load(scale + member * scale_step + channel))
+    tl.store(at + 3 * FILTERS, tl.load(shift + member * shift_step + channel))
+    at = running_mean + member * mean_step + channel
+    tl.store(at, momentum * centre + (1.0 - momentum) * tl.load(at))
+    at = running_variance + member * variance_step + channel
     unbiased = variance * (every / (every - 1.0))
-    tl.store(running_variance + at, momentum * unbiased + (1.0 - momentum) * before)
+    tl.store(at, momentum * unbiased + (1.0 - momentum) * tl.load(at))
 
 
 @triton.jit
-def _standardised(z, mean, rate, scale, shift, own):
+def _standardised(z, standard, FILTERS: tl.constexpr):
     # x̂ and γx̂ + β, always by the same operations: backwards, too, they tell where y > 0.
-    apart = (z.to(tl.float32) - tl.load(mean + own)) * tl.load(rate + own)
-    return apart, apart * tl.load(scale + own) + tl.load(shift + own)
+    apart = (z.to(tl.float32) - tl.load(standard)) * tl.load(standard + FILTERS)
+    return apart, apart * tl.load(standard + 2 * FILTERS) + tl.load(standard + 3 * FILTERS)
 
 
 @triton.jit
 def _normalised(
-    z, mean, rate, scale, shift, passed, y, images, pixels,
+    z, standard, passed, y, images, pixels,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
     FILTERS: tl.constexpr, STRIDE: tl.constexpr, PASSED: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
@@ -174,7 +182,7 @@ def _normalised(
     inside = pixel < pixels
     at = pixel * FILTERS + filters
     values = tl.load(z + at, mask=inside, other=0.0)
-    _, total = _standardised(values, mean, rate, scale, shift, member * FILTERS + filters)
+    _, total = _standardised(values, standard + member * (4 * FILTERS) + filters, FILTERS)
     if PASSED:
         if STRIDE == 1 and CHANNELS == FILTERS:
             total += tl.load(passed + at, mask=inside, other=0.0).to(tl.float32)
@@ -189,18 +197,18 @@ def _normalised(
 
 @triton.jit
 def _gradient_sums(
-    gradient, y, z, mean, rate, scale, shift, masked, sums, pixels, size,
+    gradient, y, z, standard, masked, sums, pixels, size,
     FILTERS: tl.constexpr, PASSED: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(1).to(tl.int64)
     filters = tl.arange(0, FILTERS)
-    own = member * FILTERS + filters[None, :]
+    standard += member * (4 * FILTERS) + filters[None, :]
     pixel = (tl.program_id(0) * TILE + tl.arange(0, TILE))[:, None]
     inside = pixel < pixels
     at = member * pixels * FILTERS + pixel * FILTERS + filters[None, :]
     slope = tl.load(gradient + at, mask=inside, other=0.0)
     values = tl.load(z + at, mask=inside, other=0.0)
-    standard, field = _standardised(values, mean, rate, scale, shift, own)
+    apart, field = _standardised(values, standard, FILTERS)
     # As torch has it: a NaN passes its gradient on.
     if PASSED:
         slope = tl.where(tl.load(y + at, mask=inside, other=0.0) <= 0, 0.0, slope)
@@ -210,7 +218,7 @@ def _gradient_sums(
     slope = slope.to(tl.float32)
     sums += (tl.program_id(0) * size + member) * (2 * FILTERS) + filters
     tl.store(sums, tl.sum(slope, 0))
-    tl.store(sums + FILTERS, tl.sum(slope * tl.where(inside, standard, 0.0), 0))
+    tl.store(sums + FILTERS, tl.sum(slope * tl.where(inside, apart, 0.0), 0))
 
 
 @triton.jit
@@ -227,23 +235,23 @@ def _added_up(found, sums, parts, size, COLUMNS: tl.constexpr, CHUNK: tl.constex
 
 @triton.jit
 def _field_gradient(
-    gradient, z, mean, rate, scale, shift, sums, found, pixels,
+    gradient, z, standard, sums, found, pixels,
     FILTERS: tl.constexpr, MASKED: tl.constexpr, TRAINING: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(1).to(tl.int64)
     filters = tl.arange(0, FILTERS)[None, :]
-    own = member * FILTERS + filters
+    standard += member * (4 * FILTERS) + filters
     pixel = (tl.program_id(0) * TILE + tl.arange(0, TILE))[:, None]
     inside = pixel < pixels
     at = member * pixels * FILTERS + pixel * FILTERS + filters
     slope = tl.load(gradient + at, mask=inside, other=0.0).to(tl.float32)
     values = tl.load(z + at, mask=inside, other=0.0)
-    standard, field = _standardised(values, mean, rate, scale, shift, own)
+    apart, field = _standardised(values, standard, FILTERS)
     if not MASKED:
         slope = tl.where(field <= 0, 0.0, slope)
     if TRAINING:
         first = tl.load(sums + member * (2 * FILTERS) + filters) / pixels
         second = tl.load(sums + member * (2 * FILTERS) + FILTERS + filters) / pixels
-        slope = slope - first - standard * second
-    slope *= tl.load(scale + own) * tl.load(rate + own)
+        slope = slope - first - apart * second
+    slope *= tl.load(standard + 2 * FILTERS) * tl.load(standard + FILTERS)
     tl.store(found + at, slope.to(found.dtype.element_ty), mask=inside)
