@@ -17,8 +17,12 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton (the extra fused)"),
 ]
-NUMBERS = ("images", "pixels", "blocks", "samples", "lanes", "size", "each", "parts")
-FLOATS = ("bias", "dbias", "kernel_sums", "bias_sums", "sums", "weight", "out")
+NUMBERS = ("images", "pixels", "blocks", "samples", "lanes", "size", "each", "parts", "tile")
+FLOATS = (
+    "bias", "dbias", "kernel_sums", "bias_sums", "sums", "weight", "out", "moments", "standard", "running_mean",
+    "running_variance", "scale", "shift",
+)  # fmt: skip
+SCALARS = ("eps", "momentum")
 
 
 def test_every_kernel_compiles() -> None:
@@ -32,23 +36,45 @@ def test_every_kernel_compiles() -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == sorted(done.stdout.split())
-    assert len(done.stdout.split()) == 9
+    assert len(done.stdout.split()) == 21
 
 
 def settings() -> dict[str, dict[str, Any]]:
-    """By the kernels' names: which settings they are compiled with."""
+    """By the kernels' names, and a word where there are several: which settings they are compiled with."""
     image = {"HEIGHT": 32, "WIDTH": 32, "PRECISION": "ieee"}
     strided = image | {"ROWS": 16, "COLUMNS": 16, "CHANNELS": 16, "FILTERS": 32, "STRIDE": 2, "TILE": 128}
     blocks = image | {"CHANNELS": 16, "TILE": 64}
     rows = {"INPUTS": 128, "UNITS": 128, "TILE": 128, "DEPTH": 32, "PRECISION": "tf32"}
+    added = {"CHANNELS": 16, "FILTERS": 32, "SLOTS": 12, "PARTS": 16}
+    rectified, alone = (
+        {"RECTIFIED": True, "MOMENTS": False},
+        {"RECTIFIED": False, "MOMENTS": True, "SKIP": False},
+    )
+    passing = {
+        name: strided[name]
+        for name in ("HEIGHT", "WIDTH", "ROWS", "COLUMNS", "CHANNELS", "FILTERS", "STRIDE")
+    }
+    normed = {"FILTERS": 32, "TILE": 128}
     return {
-        "wide_blocks._added_up": {"CHANNELS": 16},
-        "wide_blocks._block_sums": blocks,
-        "wide_blocks._windows_to_blocks": blocks | {"FORWARDS": True, "SKIP": True},
-        "wide_kernels._added_up": {"CHANNELS": 16, "FILTERS": 32, "SLOTS": 12, "PARTS": 16},
+        "normalised_kernels._added_up": {"COLUMNS": 64, "CHUNK": 4, "ROWS": 1024},
+        "normalised_kernels._field_gradient": normed | {"MASKED": False, "TRAINING": True},
+        "normalised_kernels._field_gradient/masked": normed | {"MASKED": True, "TRAINING": False},
+        "normalised_kernels._gradient_sums": normed | {"PASSED": False},
+        "normalised_kernels._gradient_sums/passed": normed | {"PASSED": True},
+        "normalised_kernels._normalised": passing | {"PASSED": False, "TILE": 128},
+        "normalised_kernels._normalised/passed": passing | {"PASSED": True, "TILE": 128},
+        "normalised_kernels._statistics": {"FILTERS": 16, "PLACES": 4, "CHUNK": 4, "ROWS": 1024},
+        "wide_blocks._added_up": {"CHANNELS": 16, "BIASED": True},
+        "wide_blocks._block_sums": blocks | {"RECTIFIED": True},
+        "wide_blocks._block_sums/alone": blocks | {"RECTIFIED": False},
+        "wide_blocks._windows_to_blocks": blocks | rectified | {"FORWARDS": True, "SKIP": True},
+        "wide_blocks._windows_to_blocks/alone": blocks | alone | {"FORWARDS": True},
+        "wide_kernels._added_up": added | {"BIASED": True},
         "wide_kernels._backward_images": strided | {"ACROSS": 16, "SKIP": True, "TAPS": 2},
-        "wide_kernels._backward_weights": strided | {"TAPS": 4, "GROUPS": 3},
-        "wide_kernels._forward": strided | {"SKIP": True, "TAPS": 4},
+        "wide_kernels._backward_weights": strided | {"RECTIFIED": True, "TAPS": 4, "GROUPS": 3},
+        "wide_kernels._backward_weights/alone": strided | {"RECTIFIED": False, "TAPS": 4, "GROUPS": 3},
+        "wide_kernels._forward": strided | rectified | {"SKIP": True, "TAPS": 4},
+        "wide_kernels._forward/alone": strided | alone | {"TAPS": 4},
         "rectified_kernels._tangent": rows,
         "rectified_kernels._turned": rows,
     }
@@ -61,15 +87,16 @@ def compile_all() -> None:
     from triton.compiler import ASTSource
 
     from skiplab.curvature.sweeps import rectified_kernels
-    from skiplab.ensembles import wide_blocks, wide_kernels
+    from skiplab.ensembles import normalised_kernels, wide_blocks, wide_kernels
 
     modules = {
+        "normalised_kernels": normalised_kernels,
         "wide_blocks": wide_blocks,
         "wide_kernels": wide_kernels,
         "rectified_kernels": rectified_kernels,
     }
     for name, constants in sorted(settings().items()):
-        module, function = name.split(".")
+        module, function = name.partition("/")[0].split(".")
         kernel = getattr(modules[module], function)
         numbers = "fp32" if module == "rectified_kernels" else "bf16"
 
@@ -78,6 +105,8 @@ def compile_all() -> None:
                 return "constexpr"
             if argument in NUMBERS or argument.endswith("_step"):
                 return "i32"
+            if argument in SCALARS:
+                return "fp32"
             if argument == "mask":
                 return "*u8"
             return "*fp32" if argument in FLOATS else f"*{numbers}"

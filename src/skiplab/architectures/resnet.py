@@ -14,7 +14,9 @@ from torch import nn
 
 from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, ImageSizes, conv3x3
 from skiplab.architectures.initialisers import He, Initialiser
+from skiplab.architectures.rectified import normalised_convolution
 from skiplab.shapes import Images
+from skiplab.torch_private import has_hooks
 
 HE_INIT = He()
 
@@ -31,14 +33,23 @@ class BasicBlock(nn.Module):
         self.shortcut = IdentityShortcut(channels, filters, stride) if skips else None
 
     def forward(self, x: Images) -> Images:
-        inner = torch.relu(self.norm1(self.conv1(x)))
-        field = self.norm2(self.conv2(inner))
-        return torch.relu(field if self.shortcut is None else field + self.shortcut(x))
+        inner = normalised_convolution(x, self.conv1, self.norm1)
+        return normalised_convolution(inner, self.conv2, self.norm2, self.shortcut, x)
 
 
-def _stem(channels: int, filters: int, *, dtype: torch.dtype) -> nn.Module:
-    conv = conv3x3(channels, filters, 1, bias=False, dtype=dtype)
-    return nn.Sequential(conv, nn.BatchNorm2d(filters, dtype=dtype), nn.ReLU())
+class NormalisedStem(nn.Sequential):
+    """A 3 × 3 convolution, batch normalisation, then the ReLU."""
+
+    def __init__(self, channels: int, filters: int, *, dtype: torch.dtype) -> None:
+        conv = conv3x3(channels, filters, 1, bias=False, dtype=dtype)
+        super().__init__(conv, nn.BatchNorm2d(filters, dtype=dtype), nn.ReLU())
+
+    def forward(self, x: Images) -> Images:
+        conv, norm, relu = self
+        if has_hooks(relu):
+            return relu(norm(conv(x)))
+        assert isinstance(conv, nn.Conv2d)
+        return normalised_convolution(x, conv, norm)
 
 
 class ResNet(GroupedNet):
@@ -55,6 +66,6 @@ class ResNet(GroupedNet):
         dtype: torch.dtype = torch.float32,
         **layout: Unpack[ImageSizes],
     ) -> None:
-        stem, block = partial(_stem, dtype=dtype), partial(BasicBlock, skips=skips, dtype=dtype)
+        stem, block = partial(NormalisedStem, dtype=dtype), partial(BasicBlock, skips=skips, dtype=dtype)
         draws: Any = {"generator": generator, "init": init, "output_init": output_init}
         super().__init__(stem, block, blocks, dtype=dtype, **draws, **layout)

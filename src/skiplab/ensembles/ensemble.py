@@ -21,6 +21,7 @@ from torch.nn.utils.parametrize import type_before_parametrizations
 from skiplab.architectures.rectified import fused_by
 from skiplab.checks import Refused, one_of, require
 from skiplab.ensembles.layout import Layout
+from skiplab.ensembles.normalised import fused_normalised
 from skiplab.ensembles.rectified import fused_rectified
 from skiplab.ensembles.wide import wide_images
 from skiplab.torch_private import tree_map
@@ -172,7 +173,7 @@ class Ensemble:
         if self.backend == "batched" and self.size > 1 and _convolutional(self.skeleton):
             stack.enter_context(wide_images())
             if fused:
-                stack.enter_context(fused_by(fused_rectified))
+                stack.enter_context(fused_by(fused_rectified, fused_normalised))
         return stack
 
     def member(self, index: int) -> nn.Module:

@@ -27,17 +27,18 @@ FEWEST_CHANNELS = 4  # three colours and a zero: rows of eight bytes
 def fused_rectified(x: Tensor, conv: nn.Conv2d, residual: bool) -> Tensor | None:
     """ReLU(conv(x)), or with the identity added, inside ``torch.vmap``; None where the kernels do not fit."""
     weight, bias = conv.weight, conv.bias
-    if bias is None or not (is_batched(weight) and is_batched(bias)) or not _fits(x, conv):
+    if bias is None or not (is_batched(weight) and is_batched(bias)) or not fits(x, conv):
         return None
     if residual and conv.in_channels > conv.out_channels:
         return None
     # What torch.func differentiates inside vmap needs derivatives that are not here.
     if is_transformed(x) and not is_batched(x):
         return None
-    return _Mapped.apply(x, weight, bias, conv.stride[0], residual)
+    return _Rectified.apply(x, weight, bias, conv.stride[0], residual)
 
 
-def _fits(x: Tensor, conv: nn.Conv2d) -> bool:
+def fits(x: Tensor, conv: nn.Conv2d) -> bool:
+    """Whether the kernels know a convolution, bias or not, of images of this shape, type and device."""
     shaped = conv.kernel_size == (3, 3) and conv.padding == (1, 1) and conv.padding_mode == "zeros"
     shaped &= conv.dilation == (1, 1) and conv.groups == 1 and conv.stride in ((1, 1), (2, 2))
     channels, filters = conv.in_channels, conv.out_channels
@@ -63,8 +64,38 @@ def _filled_up(channels: int) -> int:
     return max(FEWEST_CHANNELS, 1 << (channels - 1).bit_length())
 
 
-class _Mapped(torch.autograd.Function):
-    """Only the rule for ``torch.vmap`` is ever used; ``RectifiedConvolution`` below it has the derivative."""
+def convolved_in(x: Tensor) -> torch.dtype:
+    """The type in which convolutions of these images are computed: that of autocast, if it is on."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+def channels_last(x: Tensor, dim: int | None, size: int) -> Tensor:
+    """Mapped images as (E, B, H, W, C) with zeros behind them, so that C is a power of two, in the type computed in.
+
+    It is a view, no copy, of images that come from these kernels.
+    """
+    images = (x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)).permute(0, 1, 3, 4, 2)
+    more = _filled_up(images.shape[-1]) - images.shape[-1]
+    return (F.pad(images, (0, more)) if more else images).to(convolved_in(x)).contiguous()
+
+
+def filled_up(weight: Tensor) -> Tensor:
+    """Weights (E, F, C, 3, 3) with zeros where ``channels_last`` put some beside images of C channels."""
+    more = _filled_up(weight.shape[2]) - weight.shape[2]
+    return F.pad(weight, (0, 0, 0, 0, 0, more)) if more else weight
+
+
+def turned(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """Weights (E, F, C, 3, 3) as kernels (E, 9, C, F) of a type, in one pass."""
+    size, filters, channels = weight.shape[:3]
+    kernels = weight.new_empty(size, 9, channels, filters, dtype=dtype)
+    kernels.view(size, 3, 3, channels, filters).copy_(weight.permute(0, 3, 4, 2, 1))
+    return kernels
+
+
+class Mapped(torch.autograd.Function):
+    """An operation of which only the rule for ``torch.vmap`` is ever used; what the rule calls has a derivative."""
 
     @staticmethod
     def forward(*args: Any) -> Tensor:
@@ -73,21 +104,14 @@ class _Mapped(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
 
+
+class _Rectified(Mapped):
     @staticmethod
     def vmap(
         info: Any, dims: Any, x: Tensor, weight: Tensor, bias: Tensor, stride: int, residual: bool
     ) -> tuple[Tensor, int]:
-        size = info.batch_size
-        x = x.expand(size, *x.shape) if dims[0] is None else x.movedim(dims[0], 0)
-        weight, bias = weight.movedim(dims[1], 0), bias.movedim(dims[2], 0)
-        device = x.device.type
-        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
-        images = x.permute(0, 1, 3, 4, 2)
-        more = _filled_up(x.shape[2]) - x.shape[2]
-        if more:
-            images, weight = F.pad(images, (0, more)), F.pad(weight, (0, 0, 0, 0, 0, more))
-        # A view if the images come from here; no copy then.
-        images = images.to(kind).contiguous()
+        images = channels_last(x, dims[0], info.batch_size)
+        weight, bias = filled_up(weight.movedim(dims[1], 0)), bias.movedim(dims[2], 0)
         return RectifiedConvolution.apply(images, weight, bias, stride, residual).permute(0, 1, 4, 2, 3), 0
 
 
@@ -98,11 +122,8 @@ class RectifiedConvolution(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, stride: int, skip: bool) -> Tensor:
         from skiplab.ensembles import wide_kernels
 
-        size, filters, channels = weight.shape[:3]
-        kernels = x.new_empty(size, 9, channels, filters)
-        # One pass that turns and rounds the weights.
-        kernels.view(size, 3, 3, channels, filters).copy_(weight.permute(0, 3, 4, 2, 1))
-        y = wide_kernels.forward(x, kernels, bias.contiguous(), stride, skip, _precision(x))
+        kernels = turned(weight, x.dtype)
+        y = wide_kernels.forward(x, kernels, bias.contiguous(), stride, skip, precision_of(x))
         ctx.save_for_backward(x, kernels, y)
         ctx.settings = stride, skip
         ctx.kinds = weight.dtype, bias.dtype
@@ -114,7 +135,7 @@ class RectifiedConvolution(torch.autograd.Function):
         from skiplab.ensembles import wide_kernels
 
         x, kernels, y = ctx.saved_tensors
-        (stride, skip), precision = ctx.settings, _precision(x)
+        (stride, skip), precision = ctx.settings, precision_of(x)
         weight, bias, masked = wide_kernels.backward_weights(x, y, gradient.contiguous(), stride, precision)
         images = None
         if ctx.needs_input_grad[0]:
@@ -122,7 +143,7 @@ class RectifiedConvolution(torch.autograd.Function):
         return images, weight.to(ctx.kinds[0]), bias.to(ctx.kinds[1]), None, None
 
 
-def _precision(x: Tensor) -> str:
+def precision_of(x: Tensor) -> str:
     """How tensor cores multiply float32: as cuDNN would."""
     try:
         rounded = x.is_cuda and torch.backends.cudnn.allow_tf32

@@ -29,21 +29,39 @@ def fit(x: Tensor, filters: int, stride: int) -> bool:
 
 def forward(x: Tensor, kernels: Tensor, bias: Tensor, skip: bool, precision: str) -> Tensor:
     """As ``wide_kernels.forward``."""
-    return _mapped(x, kernels, bias, True, skip, precision)
+    return _mapped(x, kernels, bias, None, True, skip, precision)
+
+
+def fields(x: Tensor, kernels: Tensor, moments: bool, precision: str) -> tuple[Tensor, Tensor, int]:
+    """As ``wide_kernels.fields``."""
+    size, images, height, width, channels = x.shape
+    tile = MAPPED[0]
+    parts = triton.cdiv(images * height * width // 4, tile)
+    found = x.new_empty(parts if moments else 0, size, 2, 4, channels, dtype=torch.float32)
+    return _mapped(x, kernels, None, found if moments else None, True, False, precision), found, tile
 
 
 def backward_images(masked: Tensor, kernels: Tensor, skip: bool, precision: str) -> Tensor:
     """As ``wide_kernels.backward_images``."""
-    return _mapped(masked, kernels, masked, False, skip, precision)
+    return _mapped(masked, kernels, None, None, False, skip, precision)
 
 
-def _mapped(x: Tensor, kernels: Tensor, bias: Tensor, forwards: bool, skip: bool, precision: str) -> Tensor:
+def _mapped(
+    x: Tensor,
+    kernels: Tensor,
+    bias: Tensor | None,
+    moments: Tensor | None,
+    forwards: bool,
+    skip: bool,
+    precision: str,
+) -> Tensor:
     size, images, height, width, channels = x.shape
     y = torch.empty_like(x)
     blocks = images * height * width // 4
     tile, warps, stages = MAPPED
     _windows_to_blocks[(triton.cdiv(blocks, tile), size)](
-        x, kernels, bias, y, images, blocks, height, width, channels, forwards, skip, tile, precision,
+        x, kernels, y if bias is None else bias, y, y if moments is None else moments, images, blocks, size,
+        height, width, channels, forwards, skip, bias is not None, moments is not None, tile, precision,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return y
@@ -51,30 +69,41 @@ def _mapped(x: Tensor, kernels: Tensor, bias: Tensor, forwards: bool, skip: bool
 
 def backward_weights(x: Tensor, y: Tensor, gradient: Tensor, precision: str) -> tuple[Tensor, Tensor, Tensor]:
     """As ``wide_kernels.backward_weights``."""
+    masked = torch.empty_like(y)
+    return *_weight_sums(x, y, gradient, masked, True, precision), masked
+
+
+def weights_alone(x: Tensor, gradient: Tensor, precision: str) -> Tensor:
+    """As ``wide_kernels.weights_alone``."""
+    return _weight_sums(x, gradient, gradient, gradient, False, precision)[0]
+
+
+def _weight_sums(
+    x: Tensor, y: Tensor, gradient: Tensor, masked: Tensor, rectified: bool, precision: str
+) -> tuple[Tensor, Tensor]:
     size, images, height, width, channels = x.shape
     blocks = images * height * width // 4
     tile, warps, stages = SUMMED
     tiles = triton.cdiv(blocks, tile)
     each = triton.cdiv(tiles, max(1, PROGRAMS // size))
     parts = triton.cdiv(tiles, each)
-    masked = torch.empty_like(y)
     sums = x.new_empty(parts, size, 4, 4 * channels, 4 * channels, dtype=torch.float32)
     bias_sums = x.new_empty(parts, size, 4 * channels, dtype=torch.float32)
     _block_sums[(parts, size)](
-        x, y, gradient, masked, sums, bias_sums, images, blocks, size, each, height, width, channels, tile, precision,
-        num_warps=warps, num_stages=stages,
+        x, y, gradient, masked, sums, bias_sums, images, blocks, size, each, height, width, channels, rectified, tile,
+        precision, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     weight = x.new_empty(size, channels, channels, 3, 3, dtype=torch.float32)
     bias = x.new_empty(size, channels, dtype=torch.float32)
-    _added_up[(channels, size)](sums, bias_sums, weight, bias, parts, size, channels, num_warps=4)
-    return weight, bias, masked
+    _added_up[(channels, size)](sums, bias_sums, weight, bias, parts, size, channels, rectified, num_warps=4)
+    return weight, bias
 
 
 @triton.jit
 def _windows_to_blocks(
-    x, kernels, bias, y, images, blocks,
+    x, kernels, bias, y, moments, images, blocks, size,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FORWARDS: tl.constexpr, SKIP: tl.constexpr,
-    TILE: tl.constexpr, PRECISION: tl.constexpr,
+    RECTIFIED: tl.constexpr, MOMENTS: tl.constexpr, TILE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     member = tl.program_id(1).to(tl.int64)
     x += member * images * (HEIGHT * WIDTH * CHANNELS)
@@ -111,19 +140,34 @@ def _windows_to_blocks(
         weights = tl.load(kernels + at, mask=met, other=0.0)
         total = tl.dot(patches, weights, total, input_precision=PRECISION)
     at = ((corner[:, None] + (out_row * WIDTH + out_column)[None, :]) * CHANNELS) + filters[None, :]
-    if FORWARDS:
+    if RECTIFIED:
         total += tl.load(bias + member * CHANNELS + filters)[None, :]
     if SKIP:
         total += tl.load(x + at, mask=inside[:, None], other=0.0).to(tl.float32)
-    if FORWARDS:
+    if RECTIFIED:
         total = tl.where(total < 0, 0.0, total)  # not a maximum, which would make 0 of NaN
-    tl.store(y + at, total.to(y.dtype.element_ty), mask=inside[:, None])
+    rounded = total.to(y.dtype.element_ty)
+    tl.store(y + at, rounded, mask=inside[:, None])
+    if MOMENTS:
+        store_moments(rounded, inside, moments, tl.program_id(0) * size + member, out_at, 4 * CHANNELS)
+
+
+@triton.jit
+def store_moments(rounded, inside, moments, place, column, COLUMNS: tl.constexpr):
+    """Store a tile's means, column by column, and its sums of squares about them."""
+    values = tl.where(inside[:, None], rounded.to(tl.float32), 0.0)
+    mean = tl.sum(values, 0) / tl.sum(inside.to(tl.float32), 0)
+    apart = tl.where(inside[:, None], values - mean[None, :], 0.0)
+    moments += place * (2 * COLUMNS) + column
+    tl.store(moments, mean)
+    tl.store(moments + COLUMNS, tl.sum(apart * apart, 0))
 
 
 @triton.jit
 def _block_sums(
     x, y, gradient, masked, sums, bias_sums, images, blocks, size, each,
-    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, TILE: tl.constexpr, PRECISION: tl.constexpr,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, RECTIFIED: tl.constexpr, TILE: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     part, member = tl.program_id(0), tl.program_id(1).to(tl.int64)
     x += member * images * (HEIGHT * WIDTH * CHANNELS)
@@ -146,11 +190,12 @@ def _block_sums(
         left = block % (WIDTH // 2) * 2
         corner = ((block // (HEIGHT * WIDTH // 4) * HEIGHT + top) * WIDTH + left) * CHANNELS
         at = corner[:, None] + place[None, :]
-        value = tl.load(y + at, mask=inside[:, None], other=0.0)
         slope = tl.load(gradient + at, mask=inside[:, None], other=0.0)
-        slope = tl.where(value <= 0, 0.0, slope)  # as torch has it: a NaN passes its gradient on
-        biases += slope.to(tl.float32)
-        tl.store(masked + at, slope, mask=inside[:, None])
+        if RECTIFIED:
+            value = tl.load(y + at, mask=inside[:, None], other=0.0)
+            slope = tl.where(value <= 0, 0.0, slope)  # as torch has it: a NaN passes its gradient on
+            biases += slope.to(tl.float32)
+            tl.store(masked + at, slope, mask=inside[:, None])
         right = left[:, None] + across[None, :] - 1
         seen = inside[:, None] & (right >= 0) & (right < WIDTH)
         above, below = (top > 0)[:, None], (top < HEIGHT - 2)[:, None]
@@ -169,11 +214,12 @@ def _block_sums(
     tl.store(sums + at + 16 * CHANNELS * CHANNELS, second)
     tl.store(sums + at + 32 * CHANNELS * CHANNELS, third)
     tl.store(sums + at + 48 * CHANNELS * CHANNELS, fourth)
-    tl.store(bias_sums + (part * size + member) * (4 * CHANNELS) + out_at, tl.sum(biases, 0))
+    if RECTIFIED:
+        tl.store(bias_sums + (part * size + member) * (4 * CHANNELS) + out_at, tl.sum(biases, 0))
 
 
 @triton.jit
-def _added_up(sums, bias_sums, weight, bias, parts, size, CHANNELS: tl.constexpr):
+def _added_up(sums, bias_sums, weight, bias, parts, size, CHANNELS: tl.constexpr, BIASED: tl.constexpr):
     # One channel of one member: over the parts and over the block's four pixels, always in the same order.
     channel, member = tl.program_id(0), tl.program_id(1)
     place = tl.arange(0, 16 * CHANNELS)
@@ -197,11 +243,12 @@ def _added_up(sums, bias_sums, weight, bias, parts, size, CHANNELS: tl.constexpr
             other=0.0,
         )
         weights += found
-        biases += tl.load(bias_sums + from_part * (4 * CHANNELS) + pixel * CHANNELS + own[None, :])
+        if BIASED:
+            biases += tl.load(bias_sums + from_part * (4 * CHANNELS) + pixel * CHANNELS + own[None, :])
     tl.store(
         weight + ((member * CHANNELS + filters) * CHANNELS + channel) * 9 + tap,
         tl.sum(weights, 0),
         mask=tap < 9,
     )
-    if channel == 0:
+    if BIASED and channel == 0:
         tl.store(bias + member * CHANNELS + own, tl.sum(biases, 0))

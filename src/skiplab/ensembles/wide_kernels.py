@@ -22,6 +22,7 @@ import triton.language as tl
 from torch import Tensor
 
 from skiplab.ensembles import wide_blocks
+from skiplab.ensembles.wide_blocks import store_moments
 
 # Pixels per tile, warps and pipeline stages, by the number of filters: of 30 tried on an H200 (10 networks, batch
 # 128) within a tenth of the fastest for each layer; those of "weights" were not tried.
@@ -45,11 +46,36 @@ def forward(x: Tensor, kernels: Tensor, bias: Tensor, stride: int, skip: bool, p
     tile, warps, stages = TILES["forward"][filters]
     pixels = images * rows * columns
     _forward[(triton.cdiv(pixels, tile), size)](
-        x, kernels, bias, y, images, pixels,
-        height, width, rows, columns, channels, filters, stride, skip, _taps(channels), tile, precision,
+        x, kernels, bias, y, y, images, pixels, size,
+        height, width, rows, columns, channels, filters, stride, skip, True, False, _taps(channels), tile, precision,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return y
+
+
+def fields(
+    x: Tensor, kernels: Tensor, stride: int, moments: bool, precision: str
+) -> tuple[Tensor, Tensor, int]:
+    """Compute z = conv(x) alone, and with ``moments`` its parts' means and sums of squares about them.
+
+    The moments (parts, E, 2, places, F) are those of every ``places`` of a tile's pixels by itself; the number
+    returned is how many pixels a full part has at each place. The last part may have fewer.
+    """
+    if wide_blocks.fit(x, kernels.shape[-1], stride):
+        return wide_blocks.fields(x, kernels, moments, precision)
+    size, images, height, width, channels = x.shape
+    rows, columns, filters = _halved(height, stride), _halved(width, stride), kernels.shape[-1]
+    z = x.new_empty(size, images, rows, columns, filters)
+    tile, warps, stages = TILES["forward"][filters]
+    pixels = images * rows * columns
+    parts = triton.cdiv(pixels, tile)
+    found = x.new_empty(parts if moments else 0, size, 2, 1, filters, dtype=torch.float32)
+    _forward[(parts, size)](
+        x, kernels, z, z, found if moments else z, images, pixels, size,
+        height, width, rows, columns, channels, filters, stride, False, False, moments, _taps(channels), tile,
+        precision, num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return z, found, tile
 
 
 def backward_weights(
@@ -58,8 +84,22 @@ def backward_weights(
     """Gradients of weights (E, F, C, 3, 3) and biases (E, F), both float32, and the gradient where y > 0."""
     if wide_blocks.fit(x, y.shape[-1], stride):
         return wide_blocks.backward_weights(x, y, gradient, precision)
+    masked = torch.empty_like(y)
+    return *_weight_sums(x, y, gradient, masked, stride, True, precision), masked
+
+
+def weights_alone(x: Tensor, gradient: Tensor, stride: int, precision: str) -> Tensor:
+    """The gradient of weights (E, F, C, 3, 3) in float32 from that of conv(x) itself, without bias and ReLU."""
+    if wide_blocks.fit(x, gradient.shape[-1], stride):
+        return wide_blocks.weights_alone(x, gradient, precision)
+    return _weight_sums(x, gradient, gradient, gradient, stride, False, precision)[0]
+
+
+def _weight_sums(
+    x: Tensor, y: Tensor, gradient: Tensor, masked: Tensor, stride: int, rectified: bool, precision: str
+) -> tuple[Tensor, Tensor]:
     size, images, height, width, channels = x.shape
-    rows, columns, filters = y.shape[2:]
+    rows, columns, filters = gradient.shape[2:]
     tile, warps, stages = TILES["weights"][filters]
     pixels, taps = images * rows * columns, _taps(channels)
     groups = triton.cdiv(9, taps)
@@ -67,21 +107,20 @@ def backward_weights(
     parts = min(tiles, MOST_SUMS // filters, max(1, PROGRAMS // (groups * size)))
     each = triton.cdiv(tiles, parts)
     parts = triton.cdiv(tiles, each)
-    masked = torch.empty_like(y)
     kernel_sums = x.new_empty(parts, size, groups * taps, channels, filters, dtype=torch.float32)
     bias_sums = x.new_empty(parts, size, filters, dtype=torch.float32)
     _backward_weights[(groups * parts, size)](
         x, y, gradient, masked, kernel_sums, bias_sums, images, pixels, size, each,
-        height, width, rows, columns, channels, filters, stride, taps, groups, tile, precision,
+        height, width, rows, columns, channels, filters, stride, rectified, taps, groups, tile, precision,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
     weight = x.new_empty(size, filters, channels, 3, 3, dtype=torch.float32)
     bias = x.new_empty(size, filters, dtype=torch.float32)
     _added_up[(channels, size)](
         kernel_sums, bias_sums, weight, bias, parts, size,
-        channels, filters, groups * taps, triton.next_power_of_2(parts), num_warps=8,
+        channels, filters, groups * taps, rectified, triton.next_power_of_2(parts), num_warps=8,
     )  # fmt: skip
-    return weight, bias, masked
+    return weight, bias
 
 
 def backward_images(
@@ -113,10 +152,10 @@ def _taps(channels: int) -> int:
 
 @triton.jit
 def _forward(
-    x, kernels, bias, y, images, pixels,
+    x, kernels, bias, y, moments, images, pixels, size,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     CHANNELS: tl.constexpr, FILTERS: tl.constexpr, STRIDE: tl.constexpr, SKIP: tl.constexpr,
-    TAPS: tl.constexpr, TILE: tl.constexpr, PRECISION: tl.constexpr,
+    RECTIFIED: tl.constexpr, MOMENTS: tl.constexpr, TAPS: tl.constexpr, TILE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     # In 64 bits: all members together may have more than 2³¹ numbers, one never (``rectified`` sees to it).
     member = tl.program_id(1).to(tl.int64)
@@ -141,22 +180,27 @@ def _forward(
         at = (tap * CHANNELS + channel)[:, None] * FILTERS + filters[None, :]
         weights = tl.load(kernels + at, mask=(tap < 9)[:, None], other=0.0)
         total = tl.dot(patches, weights, total, input_precision=PRECISION)
-    total += tl.load(bias + member * FILTERS + filters)[None, :]
+    if RECTIFIED:
+        total += tl.load(bias + member * FILTERS + filters)[None, :]
     if SKIP:
         centre = (image * HEIGHT + row * STRIDE) * WIDTH + column * STRIDE
         at = centre[:, None] * CHANNELS + filters[None, :]
         passed = tl.load(x + at, mask=inside[:, None] & (filters < CHANNELS)[None, :], other=0.0)
         total += passed.to(tl.float32)
-    total = tl.where(total < 0, 0.0, total)  # not a maximum, which would make 0 of NaN
+    if RECTIFIED:
+        total = tl.where(total < 0, 0.0, total)  # not a maximum, which would make 0 of NaN
     at = pixel[:, None] * FILTERS + filters[None, :]
-    tl.store(y + at, total.to(y.dtype.element_ty), mask=inside[:, None])
+    rounded = total.to(y.dtype.element_ty)
+    tl.store(y + at, rounded, mask=inside[:, None])
+    if MOMENTS:
+        store_moments(rounded, inside, moments, tl.program_id(0) * size + member, filters, FILTERS)
 
 
 @triton.jit
 def _backward_weights(
     x, y, gradient, masked, kernel_sums, bias_sums, images, pixels, size, each,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    CHANNELS: tl.constexpr, FILTERS: tl.constexpr, STRIDE: tl.constexpr,
+    CHANNELS: tl.constexpr, FILTERS: tl.constexpr, STRIDE: tl.constexpr, RECTIFIED: tl.constexpr,
     TAPS: tl.constexpr, GROUPS: tl.constexpr, TILE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     group, part = tl.program_id(0) % GROUPS, tl.program_id(0) // GROUPS
@@ -174,12 +218,13 @@ def _backward_weights(
         pixel = (part * each + step) * TILE + tl.arange(0, TILE)
         inside = pixel < pixels
         at = pixel[:, None] * FILTERS + filters[None, :]
-        value = tl.load(y + at, mask=inside[:, None], other=0.0)
         slope = tl.load(gradient + at, mask=inside[:, None], other=0.0)
-        slope = tl.where(value <= 0, 0.0, slope)  # as torch has it: a NaN passes its gradient on
-        biases += slope.to(tl.float32)
-        if group == 0:
-            tl.store(masked + at, slope, mask=inside[:, None])
+        if RECTIFIED:
+            value = tl.load(y + at, mask=inside[:, None], other=0.0)
+            slope = tl.where(value <= 0, 0.0, slope)  # as torch has it: a NaN passes its gradient on
+            biases += slope.to(tl.float32)
+            if group == 0:
+                tl.store(masked + at, slope, mask=inside[:, None])
         image, row, column = pixel // (ROWS * COLUMNS), pixel // COLUMNS % ROWS, pixel % COLUMNS
         down = row[:, None] * STRIDE + (tap // 3 - 1)[None, :]
         right = column[:, None] * STRIDE + (tap % 3 - 1)[None, :]
@@ -191,14 +236,14 @@ def _backward_weights(
     place_of_sum = (part * size + member) * GROUPS + group
     at = (place_of_sum * (TAPS * CHANNELS) + place)[:, None] * FILTERS + filters[None, :]
     tl.store(kernel_sums + at, total)
-    if group == 0:
+    if RECTIFIED and group == 0:
         tl.store(bias_sums + (part * size + member) * FILTERS + filters, tl.sum(biases, 0))
 
 
 @triton.jit
 def _added_up(
     kernel_sums, bias_sums, weight, bias, parts, size,
-    CHANNELS: tl.constexpr, FILTERS: tl.constexpr, SLOTS: tl.constexpr, PARTS: tl.constexpr,
+    CHANNELS: tl.constexpr, FILTERS: tl.constexpr, SLOTS: tl.constexpr, BIASED: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     # One channel of one member: the parts' sums, in the order in which weights lie in memory.
     channel, member = tl.program_id(0), tl.program_id(1)
@@ -208,7 +253,7 @@ def _added_up(
     at = (((part * size + member) * SLOTS + tap[None, :]) * CHANNELS + channel) * FILTERS + of_tap[None, :]
     weights = tl.sum(tl.load(kernel_sums + at, mask=(part < parts) & (tap < 9)[None, :], other=0.0), 0)
     tl.store(weight + ((member * FILTERS + of_tap) * CHANNELS + channel) * 9 + tap, weights, mask=tap < 9)
-    if channel == 0:
+    if BIASED and channel == 0:
         filters = tl.arange(0, FILTERS)
         from_parts = bias_sums + (part * size + member) * FILTERS + filters[None, :]
         biases = tl.sum(tl.load(from_parts, mask=part < parts, other=0.0), 0)
