@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from skiplab import linear_algebra as la
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.architectures.initialisers import Glorot
+from skiplab.curvature.agreement import close
 from skiplab.curvature.methods import FRACTIONS
 from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod
@@ -85,12 +90,12 @@ def test_spectra_are_the_cpus(method: SpectrumMethod) -> None:
     here = hessian_spectrum(Ensemble.of(models), (X, Y), **options)
     gpu = hessian_spectrum(Ensemble.of(models, device="cuda"), (X.cuda(), Y.cuda()), **options)
     # The mixture of `moments` is fitted by a search that ends at 1e-6 or so.
-    close = 1e-4 if method.name == "moments" else 1e-9
+    tolerance = 1e-4 if method.name == "moments" else 1e-9
     for name in FRACTIONS:
         for end in ("value", "low", "high"):
             found, expected = getattr(getattr(gpu, name), end), getattr(getattr(here, name), end)
             assert found.device.type == "cuda"
-            torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=close)
+            torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=tolerance)
     torch.testing.assert_close(gpu.largest.cpu(), here.largest, rtol=1e-9, atol=0)
     torch.testing.assert_close(gpu.moments.cpu(), here.moments, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(gpu.density.density.cpu(), here.density.density, rtol=1e-6, atol=1e-6)
@@ -118,4 +123,80 @@ def test_replayed_products_of_one_network_are_those_of_its_kernels(activation: s
         torch.testing.assert_close(gpu(vectors.cuda()).cpu(), here(vectors), rtol=1e-9, atol=1e-12)
     (_, _, route), *_ = gpu._parts
     assert isinstance(route, Replayed)
+    assert route.why_not == ""
     assert list(route._replays) == [torch.Size([3, here.dimension])]
+
+
+# At 30 layers of 128 units, autograd's share of a product and the kernels' (in float32, where products are rounded to
+# tf32) are those of the benchmark; neither samples nor parameters fill whole tiles or lines.
+LARGE = (100, 128, 30, 10)
+MANY_X = torch.randn(1001, 100, generator=torch_generator("many inputs"), dtype=torch.float64)
+MANY_Y = torch.randint(10, (1001,), generator=torch_generator("many labels"))
+ONE_HOT = F.one_hot(MANY_Y, 10).double()
+WEIGHT = torch.linspace(0.5, 2, 10, dtype=torch.float64)
+
+
+def weighted(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(output, target, WEIGHT.to(output), ignore_index=3, label_smoothing=0.1)
+
+
+@pytest.fixture(params=["highest", "high"])
+def precision(request: pytest.FixtureRequest) -> Iterator[str]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(request.param)
+    yield request.param
+    torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ("criterion", "target"),
+    [
+        (CE, MANY_Y),
+        (F.cross_entropy, MANY_Y),
+        (weighted, MANY_Y),  # its mean reads numbers back, which no capture allows
+        (F.cross_entropy, ONE_HOT),
+        (nn.MSELoss(), ONE_HOT),
+        (nn.BCEWithLogitsLoss(), ONE_HOT),
+    ],
+    ids=["module", "function", "weighted", "probabilities", "squared", "logits"],
+)
+def test_large_networks_are_replayed_for_every_criterion(
+    criterion: Any, target: torch.Tensor, dtype: torch.dtype, precision: str
+) -> None:
+    draw = torch_generator("gpu net", "large")
+    model = PlainNet(*LARGE, generator=draw, init=Glorot(2**0.5), dtype=dtype).eval().cuda()
+    batch = (MANY_X.to("cuda", dtype), target.cuda() if target is MANY_Y else target.to("cuda", dtype))
+    assert_replayed(HessianProduct(model, batch, criterion=criterion), dtype)
+
+
+def test_pooling_and_flattening_are_replayed() -> None:
+    network = nn.Sequential(
+        nn.Conv2d(1, 4, 3),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64, 8),
+        nn.ReLU(),
+        nn.Linear(8, 10),
+    )
+    draw = torch_generator("gpu net", "pooled")
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=draw) / parameter[0].numel() ** 0.5)
+    batch = (MANY_X.view(-1, 1, 10, 10).cuda(), MANY_Y.cuda())
+    product = HessianProduct(network.double().cuda(), batch, criterion=F.cross_entropy)
+    assert_replayed(product, torch.float64)
+
+
+def assert_replayed(product: HessianProduct, dtype: torch.dtype) -> None:
+    (_, _, route), *_ = product._parts
+    assert isinstance(route, Replayed)
+    for turn in range(6):
+        draw = torch_generator("replayed", turn)
+        vectors = torch.randn(1, 2, product.dimension, generator=draw, dtype=torch.float64)
+        vectors = vectors.to("cuda", dtype)
+        found, expected = product(vectors)[0], route._route.product(vectors[0])
+        assert close(found, expected)
+    assert route.why_not == ""
+    assert list(route._replays) == [torch.Size([2, product.dimension])]

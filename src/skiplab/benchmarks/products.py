@@ -72,14 +72,20 @@ def _ours(size: ProductSize, data: TensorSet, device: str) -> Callable[[], objec
     import torch.nn.functional as F
 
     from skiplab.curvature.products import HessianProduct
+    from skiplab.curvature.sweeps.replayed import WORTH_RECORDING
     from skiplab.ensembles import Ensemble
 
     ensemble = Ensemble.of([size.network(seed) for seed in range(size.networks)], device=device)
     product = HessianProduct(ensemble, (data.inputs, data.labels), criterion=F.cross_entropy)
     vectors = product.gradient()[:, None]
+    # The first run is not timed; after it, a network alone on a GPU is replayed from a graph.
+    products = WORTH_RECORDING if size.networks == 1 and device.startswith("cuda") else 1
 
     def run() -> object:
-        answer = product(vectors)
+        nonlocal products
+        for _ in range(products):
+            answer = product(vectors)
+        products = 1
         wait_for(device)
         return answer
 

@@ -5,6 +5,7 @@ The second derivative times a direction comes from autograd, and by hand for the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skiplab.checks import Refused
+from skiplab.curvature.sweeps.streams import kept_for_stream
 from skiplab.subjects.batches import Batch, batch_size, target_of
 from skiplab.subjects.subject import Criterion
 
@@ -25,28 +27,47 @@ class OutputLoss:
     """The criterion as a function of the output (E, …): losses, gradient, and second derivative by autograd."""
 
     def __init__(self, criterion: Criterion, output: Tensor, target: Tensor) -> None:
-        with torch.enable_grad():
-            self._output = output.detach().clone().requires_grad_()
-            losses = torch.stack([criterion(each, target) for each in self._output])
-            (gradient,) = torch.autograd.grad(losses.sum(), self._output, create_graph=True)
-        self._gradient = gradient
-        self.losses, self.gradient = losses.detach(), gradient.detach()
+        self._criterion, self._output, self._target = criterion, output.detach().clone(), target
+        self._graphs: dict[tuple[None, int], _Graph] = {}
+        graph = self._graph()
+        self.losses, self.gradient = graph.losses, graph.gradient.detach()
 
     def product(self, directions: Tensor) -> Tensor | None:
         """The second derivative times directions (L, …); None if there is none."""
-        if not self._gradient.requires_grad:
+        graph = self._graph()
+        if not graph.gradient.requires_grad:
             return None
         lanes, members = len(directions), len(self._output)
         blocks = directions.split(members)
         try:
             found = [
-                torch.autograd.grad(self._gradient, self._output, each, retain_graph=True)[0]
+                torch.autograd.grad(graph.gradient, graph.output, each, retain_graph=True)[0]
                 for each in blocks
             ]
         except RuntimeError as error:
             refuse_missing(error)
             raise
         return torch.cat(found) if lanes > members else found[0]
+
+    def _graph(self) -> _Graph:
+        return kept_for_stream(self._graphs, None, self._output.device, self._differentiated)
+
+    def _differentiated(self) -> _Graph:
+        with torch.enable_grad():
+            # A leaf of its own: autograd also gives a leaf the stream on which it was first used.
+            output = self._output.detach().requires_grad_()
+            losses = torch.stack([self._criterion(each, self._target) for each in output])
+            (gradient,) = torch.autograd.grad(losses.sum(), output, create_graph=True)
+        return _Graph(output, losses.detach(), gradient)
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """The gradient of the losses as autograd's function of the output."""
+
+    output: Tensor
+    losses: Tensor
+    gradient: Tensor
 
 
 class CrossEntropyOfLogits(OutputLoss):

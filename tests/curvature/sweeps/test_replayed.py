@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -71,6 +72,7 @@ def test_it_is_recorded_at_the_third_product_of_a_shape_and_replayed_afterwards(
         torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
     assert recorder.recorded == [(4, size)]
     assert recorder.replayed == 1 + 3  # the check, then the fourth to the sixth
+    assert fast.why_not == ""
 
 
 def test_two_shapes_are_kept_and_no_third() -> None:
@@ -92,21 +94,28 @@ def test_a_recording_that_gives_something_else_is_never_used() -> None:
         some = vectors(2, size, turn)
         torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
     assert recorder.replayed == 1
+    assert fast.why_not == "the replayed product is not that of the kernels"
 
 
-def test_what_cannot_be_recorded_goes_on_kernel_by_kernel() -> None:
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_what_cannot_be_recorded_goes_on_kernel_by_kernel_and_says_why(at_the_end: bool) -> None:
     plain, size = route()
     tries = []
 
     def failing(multiply: Multiply, vectors: Tensor) -> Multiply:
         tries.append(vectors.shape)
-        raise RuntimeError("operation not permitted when stream is capturing")
+        try:
+            raise RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors might")
+        finally:
+            if at_the_end:  # as torch.cuda.graph does
+                raise RuntimeError("operation failed due to a previous error during capture")
 
     fast = Replayed(plain, failing)
     for turn in range(6):
         some = vectors(2, size, turn)
         torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
     assert len(tries) == 1
+    assert fast.why_not == "operation not permitted when stream is capturing"
 
 
 def test_nothing_is_recorded_where_memory_is_short_nor_after_forgetting() -> None:
@@ -116,6 +125,7 @@ def test_nothing_is_recorded_where_memory_is_short_nor_after_forgetting() -> Non
         short = Replayed(plain, recorder)
         for turn in range(4):
             short.product(vectors(2, size, turn))
+    assert short.why_not == "less memory is free than a graph may take"
     fast = Replayed(plain, recorder)
     expected = [fast.product(vectors(2, size, turn)) for turn in range(4)]
     assert recorder.recorded == [(2, size)]

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from skiplab.curvature.sweeps.streams import kept_for_stream
 from skiplab.curvature.sweeps.workspace import Workspace
 
 Values = Sequence[Tensor | None]
@@ -173,14 +174,14 @@ class Fixed(Rule):
 class LinearMap(Rule):
     """Any operation that is linear in its tensors jointly and has no parameters: pooling, padding, slicing.
 
-    Its transpose comes from autograd, taken once for a number of lanes and kept.
+    Its transpose comes from autograd, taken once for a number of lanes on a stream and kept.
     """
 
     reads_values = True
 
     def __init__(self, function: Callable[..., Tensor]) -> None:
         self.function = function
-        self._transposes: dict[int, Callable[[Tensor], tuple[Tensor, ...]]] = {}
+        self._transposes: dict[tuple[int, int], Callable[[Tensor], tuple[Tensor, ...]]] = {}
 
     def primal(self, x: Values) -> tuple[Tensor, Any]:
         return mapped(self.function, present(x)), None
@@ -191,10 +192,12 @@ class LinearMap(Rule):
 
     def cotangent(self, x: Values, aux: Any, g: Tensor, wanted: Wanted, space: Workspace) -> Gradients:
         lanes = g.shape[0]
-        if lanes not in self._transposes:
+
+        def transpose() -> Callable[[Tensor], tuple[Tensor, ...]]:
             points = [torch.zeros_like(v[:1]).expand(lanes, *v.shape[1:]) for v in present(x)]
-            self._transposes[lanes] = torch.func.vjp(lambda *v: mapped(self.function, v), *points)[1]
-        found = self._transposes[lanes](g)
+            return torch.func.vjp(lambda *v: mapped(self.function, v), *points)[1]
+
+        found = kept_for_stream(self._transposes, lanes, g.device, transpose)(g)
         return [gradient if want else None for gradient, want in zip(found, wanted, strict=True)]
 
 

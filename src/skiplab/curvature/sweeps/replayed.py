@@ -46,13 +46,14 @@ class Fixed(Protocol):
 
 
 class Replayed:
-    """A route whose products are replayed from the third of a shape on."""
+    """A route whose products are replayed from the third of a shape on; ``why_not`` says what spoke against it."""
 
     def __init__(self, route: Fixed, record: Callable[[Multiply, Tensor], Multiply] | None = None) -> None:
         self._route, self._record = route, record or cuda_graph
         self._seen: dict[torch.Size, int] = {}
         self._replays: dict[torch.Size, Multiply] = {}
         self._possible = True
+        self.why_not = ""
         self.name = route.name
 
     def product(self, vectors: Tensor) -> Tensor:
@@ -87,32 +88,47 @@ class Replayed:
         """A product started kernel by kernel, after which its graph is there if it gives the same."""
         answer = self._route.product(vectors)
         if ROOM * self._route.nbytes() > la.available_bytes(vectors.device):
-            self._possible = False
+            self._give_up("less memory is free than a graph may take")
             return answer
         try:
             replay = self._record(self._route.fixed_product, vectors)
             if close(replay(vectors), answer):
                 self._replays[vectors.shape] = replay
                 return answer
-        except (RuntimeError, Unsupported):
-            pass  # no memory left, or an operation that a graph cannot hold
-        self._possible = False
+            self._give_up("the replayed product is not that of the kernels")
+        except (RuntimeError, Unsupported) as error:
+            # No memory left, or an operation that a graph cannot hold.
+            self._give_up(_first_line(error))
         return answer
+
+    def _give_up(self, reason: str) -> None:
+        self._possible, self.why_not = False, reason
+
+
+def _first_line(error: BaseException) -> str:
+    """What went wrong first: the end of a capture that an error broke off raises an error of its own."""
+    while isinstance(error.__context__, RuntimeError | Unsupported):
+        error = error.__context__
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def cuda_graph(multiply: Multiply, vectors: Tensor) -> Multiply:
-    """Record the kernels of a product; what comes back copies its vectors in and its answer out."""
+    """Record the kernels of a product; what comes back copies its vectors in and its answer out.
+
+    Warm-ups and capture share a stream, so that derivatives which autograd keeps for the stream are there before the
+    capture (``streams``).
+    """
     static = vectors.clone()
     side = torch.cuda.Stream(vectors.device)
     side.wait_stream(torch.cuda.current_stream(vectors.device))
     with torch.cuda.stream(side):
         for _ in range(WARM_UPS):
             multiply(static)
+        graph = torch.cuda.CUDAGraph()
+        # Other threads may go on with work of their own meanwhile.
+        with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
+            answer = multiply(static)
     torch.cuda.current_stream(vectors.device).wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    # Other threads may go on with work of their own meanwhile.
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        answer = multiply(static)
 
     def replay(vectors: Tensor) -> Tensor:
         static.copy_(vectors)
