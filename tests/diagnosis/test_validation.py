@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 from cases import development, held_out
-from cases.lists import Control, PlantedCase, planted
+from cases.lists import Control, PlantedCase, SpoiltCase, planted, spoilt
 from cases.networks import Network, build
 from cases.planting import ACCEPTED
+from cases.spoiling import ACCEPTED as OF_DATA
 
 from skiplab.diagnosis.diagnose import diagnose
 from skiplab.diagnosis.examinations import EXAMINATIONS
@@ -46,6 +47,12 @@ def is_passed(case: Control) -> bool:
     return not troubles(build(case.network, case.seed))
 
 
+def blamed(case: SpoiltCase) -> dict[str, tuple[str, ...]]:
+    """Where the data are blamed, by finding."""
+    report = examined(spoilt(case), examinations=["layer_signals"], budget=60)
+    return {each.id: each.where for each in report.findings if each.id in OF_DATA}
+
+
 def is_small(case: PlantedCase | Control) -> bool:
     return ":" not in case.network
 
@@ -67,6 +74,16 @@ def test_a_deep_plain_network_is_sick_for_its_gradients_and_healthy_with_skips(
     assert sick[0].severity == "severe"
     assert "vanishing-gradients" in {each.id for each in sick}
     assert not troubles(build(residual, seed))
+
+
+@pytest.mark.parametrize("case", development.SPOILT, ids=lambda case: case.name)
+def test_data_that_keep_a_network_from_training_are_named(case: SpoiltCase) -> None:
+    assert OF_DATA[case.change] in blamed(case)[case.change]
+
+
+@pytest.mark.parametrize("case", development.HARMLESS, ids=lambda case: case.name)
+def test_data_with_which_a_network_trains_are_not_blamed(case: SpoiltCase) -> None:
+    assert not blamed(case)
 
 
 @pytest.mark.slow
