@@ -323,9 +323,12 @@ def validated() -> str:
     rows = (line.strip("| ").split(" | ") for line in VALIDATION.read_text().splitlines() if " of " in line)
     right = {row[0]: row[1] for row in rows if len(row) == 3}
     planted, healthy, sick = (right[kind] for kind in ("Planted defects", "Healthy networks", "Remedies"))
+    spoilt, harmless = (right[kind] for kind in ("Unprepared data", "Harmless data"))
     return (
         f"On networks not used to set its limits, {planted} planted defects are found in their layer, {healthy} "
-        f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss."
+        f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss; "
+        f"{spoilt} sets of unprepared data are named as what keeps a network from training, {harmless} with which it "
+        "trains are not."
     )
 
 

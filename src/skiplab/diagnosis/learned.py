@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
@@ -41,6 +42,11 @@ def best_constant(patient: Patient) -> float | None:
         counted = target[target != IGNORED].flatten()
         shares = counted.unique(return_counts=True)[1].double() / max(counted.numel(), 1)
         return float(torch.special.entr(shares).sum())
-    if isinstance(criterion, nn.MSELoss) and target.is_floating_point():
+    if is_squared_error(criterion) and target.is_floating_point():
         return float(target.double().var(0, unbiased=False).mean())
     return None
+
+
+def is_squared_error(criterion: object) -> bool:
+    """Whether a criterion is the mean squared error, as a module or as a function."""
+    return isinstance(criterion, nn.MSELoss) or criterion is F.mse_loss

@@ -11,13 +11,15 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from skiplab.checks import Refused
-from skiplab.diagnosis.learned import best_constant
+from skiplab.diagnosis.learned import LEARNED, best_constant, is_squared_error
+from skiplab.diagnosis.losses import cross_entropy_of_scores
 from skiplab.diagnosis.patient import Patient
 from skiplab.randomness import torch_generator
-from skiplab.subjects.subject import first_tensor
+from skiplab.subjects.batches import target_of
+from skiplab.subjects.subject import call_on_input, first_tensor
 
 FEWEST = 4  # samples, and columns, among which a spread means something
 
@@ -27,53 +29,59 @@ class Preparation:
     """What inputs and targets are like; NaN where it cannot be said, as of words.
 
     ``input_variation`` and ``output_variation`` are the shares of the mean square that differ between samples.
-    ``influence`` is how much more the column ``widest`` moves the output than the median column, each varied as it
-    varies in the data. ``start`` is the squared error over that of the best constant answer.
+    Beside the median column, ``widest`` varies ``spread`` times as much and, varied as it varies in the data, moves
+    the output ``influence`` times as much. Over the targets' variance, ``start`` is the squared error and
+    ``targets`` the targets' mean square.
     """
 
     input_variation: float = math.nan
     output_variation: float = math.nan
+    spread: float = math.nan
     influence: float = math.nan
     widest: int = -1
     start: float = math.nan
+    targets: float = math.nan
 
 
 def prepared(patient: Patient) -> Preparation:
     """Look at the batch, and at what the network makes of it."""
-    start = _start(patient)
+    start, targets = _start(patient)
     batch = patient.batch
     inputs = batch[0] if isinstance(batch, tuple | list) else batch
-    if not isinstance(inputs, Tensor) or not inputs.is_floating_point() or len(inputs) < FEWEST:
-        return Preparation(start=start)
+    # A loss function of the user's may prepare the batch itself.
+    by_us = patient.loss.loss_fn in (None, cross_entropy_of_scores)
+    if not by_us or not isinstance(inputs, Tensor) or not inputs.is_floating_point() or len(inputs) < FEWEST:
+        return Preparation(start=start, targets=targets)
     try:
         output, slopes = _output_and_slopes(patient, inputs)
     except (Refused, RuntimeError):  # such as an operation that has no derivative
-        return Preparation(start=start)
-    influence, widest = math.nan, -1
+        return Preparation(start=start, targets=targets)
+    if _explains(output, patient):
+        return Preparation(start=start, targets=targets)
+    spread, influence, widest = math.nan, math.nan, -1
     if inputs.ndim in (2, 3) and inputs.shape[-1] >= FEWEST and slopes is not None:
-        influence, widest = _influence(inputs, slopes)
-    return Preparation(variation(inputs), variation(output), influence, widest, start)
+        spread, influence, widest = _widest(inputs, slopes)
+    return Preparation(variation(inputs), variation(output), spread, influence, widest, start, targets)
 
 
 def variation(values: Tensor) -> float:
-    """The share of the mean square that differs between samples, (n, …)."""
+    """The share of the mean square that differs between samples, (n, …); NaN where nothing differs."""
     values = values.detach().double()
-    total = float(values.square().mean())
-    return float(values.var(0, unbiased=False).mean()) / total if total > 0 else math.nan
+    total, differs = float(values.square().mean()), float(values.var(0, unbiased=False).mean())
+    return differs / total if differs > 0 else math.nan
 
 
-def _start(patient: Patient) -> float:
-    """The loss over the best constant answer's, for squared errors; other losses do not grow with an offset."""
-    if not isinstance(patient.loss.criterion, nn.MSELoss):
-        return math.nan
-    constant = best_constant(patient)
+def _start(patient: Patient) -> tuple[float, float]:
+    """The squared error and the targets' mean square over their variance; other losses grow less with an offset."""
+    constant = best_constant(patient) if is_squared_error(patient.loss.criterion) else None
     if not constant:
-        return math.nan
+        return math.nan, math.nan
     try:
         with torch.no_grad():
-            return float(patient.subject.losses(patient.batch)[0]) / constant
+            loss = float(patient.subject.losses(patient.batch)[0])
     except Refused:
-        return math.nan
+        return math.nan, math.nan
+    return loss / constant, float(target_of(patient.batch).double().square().mean()) / constant
 
 
 def _output_and_slopes(patient: Patient, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -82,25 +90,45 @@ def _output_and_slopes(patient: Patient, inputs: Tensor) -> tuple[Tensor, Tensor
     with subject.borrowed(), torch.enable_grad():
         leaf = inputs.detach().clone().requires_grad_()
         batch = (leaf, *patient.batch[1:]) if isinstance(patient.batch, tuple | list) else leaf
-        (output,) = subject.map_models(lambda model: _tensor(subject.call(model, batch)))
+        (output,) = subject.map_models(lambda model: _numbers(call_on_input(model, batch)))
         weights = torch.randn(output.shape, generator=torch_generator("preparation"), dtype=torch.float64)
         value = (output * weights.to(output)).sum()
         found = torch.autograd.grad(value, leaf, allow_unused=True) if value.requires_grad else (None,)
     return output.detach(), found[0]
 
 
-def _tensor(output: object) -> Tensor:
+def _numbers(output: object) -> Tensor:
+    """The first tensor that a network returns, with a row per sample."""
     found = first_tensor(output)
     if found is None or not found.is_floating_point() or found.ndim == 0:
         raise Refused("the network returns no tensor of real numbers; wrap it to return one.")
     return found
 
 
-def _influence(inputs: Tensor, slopes: Tensor) -> tuple[float, int]:
-    """How many times the median column's influence the largest has, and which it is; constant columns have none."""
+def _explains(output: Tensor, patient: Patient) -> bool:
+    """Whether the outputs are near numbers that are the targets: whatever the loss is, the network has learned."""
+    try:
+        target = target_of(patient.batch)
+    except Refused:
+        return False
+    if not isinstance(target, Tensor) or not target.is_floating_point() or target.shape != output.shape:
+        return False
+    wanted = target.double()
+    missed = (output.double() - wanted).square().mean()
+    return bool(missed < LEARNED * wanted.var(0, unbiased=False).mean())
+
+
+def _widest(inputs: Tensor, slopes: Tensor) -> tuple[float, float, int]:
+    """How much more the column that stands out varies and moves the output than the median one, and which it is.
+
+    Both are asked for: a network may well use one column more than others of the same spread. Constant columns, and
+    those that the network does not use, are left out.
+    """
     spread = inputs.detach().double().flatten(0, -2).std(0)
     moved = spread * slopes.double().flatten(0, -2).square().mean(0).sqrt()
-    known = moved[moved > 0]
-    if len(known) < FEWEST:
-        return math.nan, -1
-    return float(known.max() / known.median()), int(moved.argmax())
+    known = moved > 0
+    if int(known.sum()) < FEWEST:
+        return math.nan, math.nan, -1
+    ratios = torch.stack([each / each[known].median() for each in (spread, moved)])
+    widest = int(ratios.amin(0).where(known, 0.0).argmax())
+    return float(ratios[0, widest]), float(ratios[1, widest]), widest

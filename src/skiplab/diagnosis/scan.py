@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -49,7 +49,7 @@ class Scan:
     seconds: float
     bytes: int
     learned: bool = False
-    preparation: Preparation = Preparation()
+    preparation: Preparation = field(default_factory=Preparation)
 
 
 def scanned(patient: Patient) -> Scan:

@@ -93,7 +93,7 @@ def best_training(network: Network, target: float, seed: int) -> Training:
 
 
 def planned(which: str) -> list[tuple[str, Any]]:
-    """The controls, networks that are in no control but get a defect (before they do), the sick, those with changed data."""
+    """The controls, networks that get a defect and are in no control (before they do), the sick, and changed data."""
     cases = import_module(f"cases.{which}")
     controls = [*cases.CONTROLS, *(Control(residual, seed) for _, residual, seed in cases.PAIRS)]
     healthy = {case.network for case in controls}
@@ -101,9 +101,8 @@ def planned(which: str) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = [("healthy", case) for case in controls]
     found += [("before planting", case) for case in cases.PLANTED if case.network not in healthy]
     found += [("sick", case) for case in sick]
-    return (
-        found + [("spoilt", case) for case in cases.SPOILT] + [("changed", case) for case in cases.HARMLESS]
-    )
+    found += [("spoilt", case) for case in cases.SPOILT]
+    return found + [("changed", case) for case in cases.HARMLESS]
 
 
 def rows(which: str, only: set[str]) -> Iterator[tuple[object, ...]]:

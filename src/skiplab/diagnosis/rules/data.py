@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from skiplab.diagnosis import thresholds as limits
@@ -16,13 +17,18 @@ TARGETS = "the targets"
 def off_centre_inputs(chart: Chart) -> Iterator[Finding]:
     """Inputs that are mostly the same for every sample, and outputs that are so, too."""
     found = chart.scan.preparation
-    # A network that normalises what its first layers give tells samples apart all the same.
-    value = max(found.input_variation, found.output_variation)
+    shares = (found.input_variation, found.output_variation)
+    # A network that normalises what its first layers give tells samples apart all the same; one whose output is the
+    # same for all samples, as behind weights of 0, does not show whether it does.
+    value = math.nan if any(map(math.isnan, shares)) else max(shares)
     grade = limits.CENTRED.grade(value)
+    if chart.scan.normalised:  # such a network may get over it, as some of the development list do
+        grade = grade.at_most("warning")
     if grade.is_bad and not chart.scan.learned:
         words = (
-            f"the inputs are far from 0: only {found.input_variation:.2g} of their mean square differs between samples, "
-            f"and {found.output_variation:.2g} of the output's; subtract each column's mean from the data"
+            f"the inputs are far from 0: only {shares[0]:.2g} of their mean square differs between these "
+            f"{chart.scan.samples} samples, and {shares[1]:.2g} of the output's; if they stand for all "
+            "the data, subtract each column's mean, or each channel's"
         )
         yield finding(
             "off-centre-inputs",
@@ -36,40 +42,45 @@ def off_centre_inputs(chart: Chart) -> Iterator[Finding]:
 
 
 def unequal_inputs(chart: Chart) -> Iterator[Finding]:
-    """One column of the inputs that moves the output far more than the others do."""
+    """One column of the inputs that varies far more than the others do, and moves the output far more."""
     found = chart.scan.preparation
-    grade = limits.INFLUENCE.grade(found.influence)
+    value = min(found.spread, found.influence)
+    grade = limits.INFLUENCE.grade(value)
     if grade.is_bad and not chart.scan.learned:
         words = (
-            f"column {found.widest} of the inputs moves the output {found.influence:.3g} times as much as the median "
-            "column does: divide each column of the data by its standard deviation"
+            f"column {found.widest} of the inputs varies {found.spread:.3g} times as much as the median column and "
+            f"moves the output {found.influence:.3g} times as much: divide each column of the data by its standard "
+            "deviation"
         )
         yield finding(
             "unequal-inputs",
             grade,
             (INPUT,),
             words,
-            found.influence,
-            "times the median column's influence",
+            value,
+            "times the median column",
             limits=limits.INFLUENCE,
         )
 
 
 def off_centre_targets(chart: Chart) -> Iterator[Finding]:
     """A squared error that is mostly the distance between the targets' mean and the outputs'."""
-    start = chart.scan.preparation.start
-    grade = limits.START.grade(start)
+    found = chart.scan.preparation
+    # Outputs that are too large make a large error, too: that is no trouble of the targets.
+    value = min(found.start, found.targets)
+    grade = limits.START.grade(value)
     if grade.is_bad and not chart.scan.learned:
         words = (
-            f"the squared error is {start:.3g} times what the targets' own mean would have as an answer: subtract the "
-            "targets' mean and divide by their standard deviation, or start the last layer there"
+            f"the targets are far from 0 and from what the network answers: their mean square is {found.targets:.3g} "
+            f"times their variance, the squared error {found.start:.3g} times; subtract their mean and divide by "
+            "their standard deviation, or set the last layer's bias to their mean"
         )
         yield finding(
             "off-centre-targets",
             grade,
             (TARGETS,),
             words,
-            start,
-            "times the best constant answer's loss",
+            value,
+            "times the targets' variance",
             limits=limits.START,
         )
