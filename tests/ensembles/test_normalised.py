@@ -184,7 +184,7 @@ def batch(size: int = E) -> tuple[Tensor, Tensor]:
 def stacked(
     dtype: torch.dtype = torch.float32, size: int = E, *, skips: bool = True, frozen: bool = False
 ) -> Ensemble:
-    nets = [ResNet(1, generator=torch_generator(seed), skips=skips, dtype=dtype) for seed in range(E)]
+    nets = [ResNet(1, generator=torch_generator(seed), skips=skips, dtype=dtype) for seed in range(size)]
     for part in [part for net in nets for part in net.modules() if isinstance(part, nn.BatchNorm2d)]:
         number = part.num_features
         with torch.no_grad():
@@ -413,15 +413,22 @@ def test_derivatives_inside_the_mapping_are_left_to_torch(fused: list[tuple[Any,
 def test_bfloat16_on_a_gpu_errs_no_more_than_torch_does_and_repeats_its_bits(
     skips: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x, y = batch()
-    exact = stacked(torch.float64, skips=skips).gradients(x, y, F.cross_entropy)
+    # Over many networks and images: how far one network's gradient is off is mostly chance.
+    size, images = 8, 16
+    x = draws(size, images, 3, 16, 16).to(DEVICE)
+    y = torch.randint(10, (size, images), generator=torch_generator("labels")).to(DEVICE)
+    exact = stacked(torch.float64, size=size, skips=skips).gradients(x, y, F.cross_entropy)
 
-    def errors() -> list[float]:
-        found = [stacked(skips=skips).gradients(x.float(), y, F.cross_entropy, mixed=True) for _ in range(2)]
+    def errors() -> list[Tensor]:
+        nets = [stacked(size=size, skips=skips) for _ in range(2)]
+        found = [each.gradients(x.float(), y, F.cross_entropy, mixed=True) for each in nets]
         assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
-        return [float((ours - theirs).norm()) for ours, theirs in zip(found[0], exact, strict=True)]
+        return [
+            (ours - theirs).flatten(1).norm(dim=1)
+            for ours, theirs in zip(found[0][1:], exact[1:], strict=True)
+        ]
 
     fused = errors()
     monkeypatch.setattr(rectified, "available", lambda device: False)
     for ours, theirs in zip(fused, errors(), strict=True):
-        assert ours <= 1.5 * theirs + 1e-6
+        assert float((ours / theirs).log().mean().exp()) < 1.2
