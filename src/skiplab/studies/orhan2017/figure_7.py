@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, Gains
@@ -17,7 +17,9 @@ from skiplab.studies.orhan2017.bias_grid import (
     SYMM_BREAK,
     GridSettings,
     experiment,
+    open_where_sigmas_tie,
     telling_choice,
+    tied_sigmas,
 )
 
 if TYPE_CHECKING:
@@ -47,11 +49,20 @@ class Settings(GridSettings):
 SMALL: dict[str, Any] = {"grid_gains": (), "mixed": False}
 
 
+def others_against_plain(results: Results) -> Iterator[Evidence]:
+    """The weakest other model but BiasInit, and BiasInit, whose σ is another model's, less the plain network."""
+    others = [model for model in EXPERIMENT.models if model != INIT]
+    yield from against_weakest(PLAIN, others)(results)
+    for row in open_where_sigmas_tie(compare(INIT, PLAIN))(results):
+        measured = len(row.samples[0]) > 0
+        yield replace(row, condition=f"{row.condition}, BiasInit") if measured else row
+
+
 def interior_sigma(results: Results) -> Iterator[Evidence]:
     """Accuracy at the best intermediate σ minus at the best end of the grid, one number per search seed.
 
     Both, and λ, are chosen on the other seeds each time, so that choosing favours neither. Where the largest σ is
-    best, the grid ends too early to say anything.
+    best or ties with the best, the grid ends too early to say anything.
     """
     for data in results.settings.data:
         gain = SIZE.best_gain(results, data, SYMM_BREAK)
@@ -65,7 +76,11 @@ def interior_sigma(results: Results) -> Iterator[Evidence]:
         if inner.shape[1] and len(wide) > 1 and best < largest:
             differences = [_held_out(inner, place) - _held_out(ends, place) for place in range(len(wide))]
         detail = f"σ = {best:g} is best, where the grid ends" if best == largest else f"σ = {best:g} is best"
-        yield Evidence(f"{data}, gain {gain:.3g}", [differences], detail=detail)
+        tied = best < largest and largest in tied_sigmas(results, data)
+        if tied:
+            ends_at = f"{detail}; σ = {largest:g}, where the grid ends, is as good"
+            yield Evidence(f"{data}, a longer grid", [[]], detail=ends_at)
+        yield Evidence(f"{data}, gain {gain:.3g}", [differences], detail=detail, headline=not tied)
 
 
 def _held_out(wide: pd.DataFrame, place: int) -> float:
@@ -92,7 +107,7 @@ STUDY = Study(
         Claim(
             "plain-worst",
             "Plain networks reach the lowest training accuracy: no other model is worse by more than a point.",
-            against_weakest(PLAIN, EXPERIMENT.models),
+            others_against_plain,
             kind=Greater(margin=ONE_POINT),
         ),
         Claim(
@@ -114,7 +129,7 @@ STUDY = Study(
         Claim(
             "init-is-not-enough",
             "BiasInit performs worse than BiasSymmBreak.",
-            telling_choice(compare(SYMM_BREAK, INIT)),
+            open_where_sigmas_tie(telling_choice(compare(SYMM_BREAK, INIT))),
         ),
         Claim("interior-sigma", "The best σ of BiasSymmBreak is an intermediate one.", interior_sigma),
     ),
