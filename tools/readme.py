@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from skiplab.benchmarks import training
+from skiplab.benchmarks.profile import Profile
 from skiplab.benchmarks.record import Record
 from skiplab.cli.bench import rate, short_time
 from skiplab.cli.verdicts import number
@@ -37,6 +39,8 @@ DOCS = README.parent / "docs"
 SCOREBOARD, SPEED = DOCS / "scoreboard.md", DOCS / "speed.md"
 EXAMPLE, LOOK = README.parent / "examples" / "first_look.py", DOCS / "first_look.webp"
 VALIDATION = DOCS / "diagnosis.md"
+# Weights and two moments in float32 both ways, the gradient once, a bfloat16 copy; the gradient written and read.
+ADAM_BYTES, GRADIENT_BYTES = 30, 8
 SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?"}
 
 
@@ -208,7 +212,7 @@ def speed() -> str:
     store = published()
     seconds: float = 0
     epochs: float = 0
-    devices = set()
+    devices, sizes = set(), set()
     for key in sorted({each["key"] for each in shown_runs()["orhan2017/figure-7"].trials}):
         record = store.record(key)
         settings = record["settings"]
@@ -217,19 +221,20 @@ def speed() -> str:
                 continue  # small searches do not fill the GPU; the BN trial went on from a checkpoint
             seconds += record["seconds"]
             epochs += len(settings["seeds"]) * settings["training"].get("epochs", 100)
+            sizes.add(len(settings["seeds"]))
             devices.add(record["device"])
     per = f"{1000 * seconds / epochs:.1f} ms"
     whole = (
-        f"The published trials of figure 7 trained 80 to 360 networks of 30 × 128 units at once on one "
-        f"{' / '.join(sorted(devices))}: {per} a network and epoch of 50,000 images, everything included (building, "
-        "compiling, measuring)."
+        f"The published trials of figure 7 trained {min(sizes)} to {max(sizes)} networks of 30 × 128 units at once "
+        f"on one {' / '.join(sorted(devices))}: {per} per network and epoch of 50,000 images, {seconds:.0f} s for "
+        f"{epochs:,.0f} such epochs, everything included (building, compiling, measuring)."
     )
     return "\n\n".join([whole, *(benchmarks(path) for path in bench_files())])
 
 
 def bench_files() -> list[Path]:
-    """What ``skiplab bench --out`` wrote on some device, published as bench-DEVICE.json."""
-    return sorted(PUBLISHED.glob("bench-*.json"))
+    """What ``skiplab bench --out`` wrote on some device, published as bench-DEVICE.json or bench-DEVICE-PART.json."""
+    return sorted(PUBLISHED.glob("bench-*.json"), key=lambda path: path.stem)
 
 
 def benchmarks(path: Path) -> str:
@@ -243,14 +248,16 @@ def benchmarks(path: Path) -> str:
         for each in found.ceilings
     )
     when = f"{facts['finished'][:10]}; {facts['seconds']:.0f} s in all"
-    lines = [
-        f"`skiplab bench --device cuda` on one {facts['device']} ({used}, {when}), the rows of a block interleaved. "
-        "*× ours* compares within a precision; in brackets are shares of what this device reached in the same run "
-        f"with one large matrix product and one large copy ({reach}).",
-        "",
-        "| work | program | time per | | × ours | TFLOP/s | GB/s | start-up |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    names = list(dict.fromkeys(row.benchmark.partition(",")[0] for row in found.timings))
+    names += ["scaling"] * bool(found.scalings) + ["profile"] * bool(found.profiles)
+    lines = [f"`skiplab bench {' '.join(names)} --device cuda` on one {facts['device']} ({used}, {when})."]
+    if found.timings:
+        lines[0] += (
+            " Rows of a block are interleaved; *× ours* compares within a precision; in brackets are shares of what "
+            f"this device reached in the same run with one large matrix product and one large copy ({reach})."
+        )
+        lines += ["", "| work | program | time per | | × ours | TFLOP/s | GB/s | start-up |"]
+        lines += ["|---|---|---|---|---|---|---|---|"]
     work = ""
     for row in found.timings:
         if row.seconds is None:
@@ -274,15 +281,30 @@ def benchmarks(path: Path) -> str:
         lines += ["", f"![Time of a training step against networks, depth, width and samples]({picture})", ""]
         lines += [f"- {each.sentence}" for each in found.scalings]
     for profile in found.profiles:
-        lines += [
-            "",
-            f"One training step of {profile.what} took {short_time(profile.seconds)}, kernel by kernel:",
-            "",
-        ]
-        lines += ["| kernel | time | calls |", "|---|---|---|"]
+        took = f"{profile.what[:1].upper()}{profile.what[1:]} took {short_time(profile.seconds)}"
+        lines += ["", f"{took}, kernel by kernel:", "", "| kernel | time | calls |", "|---|---|---|"]
         for kernel in profile.kernels:
             lines.append(f"| `{kernel.name}` | {short_time(kernel.seconds)} | {kernel.calls:.3g} |")
+        lines += [line for line in ["", adam_bound(found, profile)] if adam_bound(found, profile)]
     return "\n".join(lines)
+
+
+def adam_bound(found: Record, profile: Profile) -> str:
+    """How near Adam's kernel is to what memory allows, where a profile has one."""
+    taken = next((kernel.seconds for kernel in profile.kernels if kernel.name == "adam"), None)
+    copies = [each.traffic for each in found.ceilings if each.precision == "bfloat16"]
+    if taken is None or not copies:
+        return ""
+    networks = training.GPU_SIZE.networks
+    parameters = networks * sum(each.numel() for each in training.GPU_SIZE.network(0).parameters())
+    moved, spared = (bytes_each * parameters / copies[0] for bytes_each in (ADAM_BYTES, GRADIENT_BYTES))
+    return (
+        f"Adam reads and writes {ADAM_BYTES} bytes per parameter (weights and both moments, the gradient, a bfloat16 "
+        f"copy), which at the rate of a large copy in the same run takes {short_time(moved)}; its kernel took "
+        f"{short_time(taken)}. What is left to gain there is not to write and read gradients ({GRADIENT_BYTES} "
+        f"bytes, {short_time(spared)} of {short_time(profile.seconds)}): Adam as the end of the weight gradients, "
+        "which would have to know beforehand whether a network has diverged."
+    )
 
 
 def speed_in_short() -> str:
@@ -291,6 +313,8 @@ def speed_in_short() -> str:
     for path in bench_files():
         found = Record.read(path)
         rows = [row for row in found.timings if row.benchmark == "training" and row.seconds_per_unit]
+        if not rows:
+            continue  # another part of the benchmarks
         ours = [row for row in rows if row.what.startswith("skiplab")]
         best = min(ours, key=lambda row: row.seconds_per_unit or 0.0)
         peers = [

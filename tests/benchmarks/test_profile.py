@@ -33,7 +33,7 @@ def test_a_step_is_taken_apart() -> None:
     ensemble = Ensemble.of([SIZE.network(seed) for seed in range(SIZE.networks)])
     step = our_step(ensemble, data)
     indices = torch.arange(SIZE.batch).expand(SIZE.networks, -1)
-    found = profile_of("two networks", step, indices, "cpu", steps=2)
+    found = profile_of("two networks", lambda: step(indices), "cpu", times=2)
     assert found.what == "two networks"
     products = [kernel for kernel in found.kernels if "mm" in kernel.name]
     assert products

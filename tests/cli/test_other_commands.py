@@ -239,7 +239,7 @@ def test_bench_prints_and_writes_what_it_measured(
     kernels = (Kernel("aten::a_name_that_is_as_long_as_a_table_lets_it_be", 1e-3, 2.0),)
     monkeypatch.setattr(
         "skiplab.benchmarks.profile.measure_profiles",
-        lambda device: [Profile("two networks", 0.002, kernels)],
+        lambda device: [Profile("one step of two networks", 0.002, kernels)],
     )
     monkeypatch.setattr(scaling, "CPU_SWEEP", scaling.Sweep(middle, {"depth": (2, 3, 4)}, steps=1))
     result = cli("bench", "landscape", "products", "scaling", "profile", "--json", "--rounds", "2")

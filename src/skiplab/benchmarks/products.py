@@ -50,7 +50,7 @@ def product_cases(device: str) -> list[Case]:
     layers = [(size.inputs, size.width), *hidden, (size.width, CLASSES)]
     work = product_work(layers, size.samples, size.networks, "product")
     note = f"{size.networks} networks of {size.depth} layers, {size.samples:,} samples"
-    ours = Case("skiplab", _ours(size, data, device), note, study_precision(device), work=work)
+    ours = Case("skiplab", product_run(size, device), note, study_precision(device), work=work)
     plain = replace(
         ours,
         what="double backward, one by one",
@@ -61,21 +61,24 @@ def product_cases(device: str) -> list[Case]:
     alone = replace(
         ours,
         what="skiplab, one by one",
-        run=_ours(replace(size, networks=1), data, device),
+        run=product_run(replace(size, networks=1), device),
         note=f"as instruments measure a user's network; one network timed, × {size.networks}",
         times=size.networks,
     )
     return [ours, alone, plain]
 
 
-def _ours(size: ProductSize, data: TensorSet, device: str) -> Callable[[], object]:
+def product_run(size: ProductSize, device: str) -> Callable[[], object]:
+    """What multiplies by the Hessian of every network, with the gradient for a vector."""
     import torch.nn.functional as F
 
+    from skiplab.benchmarks.steps import noise
     from skiplab.curvature.products import HessianProduct
     from skiplab.curvature.sweeps.replayed import WORTH_RECORDING
     from skiplab.ensembles import Ensemble
 
     ensemble = Ensemble.of([size.network(seed) for seed in range(size.networks)], device=device)
+    data = noise(size.samples, size.inputs, device=device)
     product = HessianProduct(ensemble, (data.inputs, data.labels), criterion=F.cross_entropy)
     vectors = product.gradient()[:, None]
     # The first run is not timed; after it, a network alone on a GPU is replayed from a graph.

@@ -1,18 +1,15 @@
-"""Where the time of a training step goes, kernel by kernel: what a goal that was missed waits for."""
+"""Where the time of a training step and of a Hessian product goes, kernel by kernel."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skiplab.benchmarks.ceilings import fresh_start, wait_for
 
-if TYPE_CHECKING:
-    from skiplab.training.step import Step
-
-STEPS = 20
+TIMES = 20
 MOST_KERNELS = 12  # shown by name; the others are added up
 LONGEST_NAME = 48
 OTHERS = "all others"
@@ -20,7 +17,7 @@ OTHERS = "all others"
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel's seconds per step, and how often a step calls it."""
+    """One kernel's seconds per step or product, and how often one calls it."""
 
     name: str
     seconds: float
@@ -29,9 +26,9 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Profile:
-    """A step's seconds without the profiler, and its kernels' with it, the longest first.
+    """The seconds of a step or product without the profiler, and its kernels' with it, the longest first.
 
-    Kernels that overlap, or leave the device idle between them, do not add up to the step.
+    Kernels that overlap, or leave the device idle between them, do not add up to the whole.
     """
 
     what: str
@@ -40,45 +37,45 @@ class Profile:
 
 
 def measure_profiles(device: str) -> list[Profile]:
-    """The steps that the training benchmarks time in the precision of mixed trials, kernel by kernel."""
+    """The steps and products that the benchmarks time, in the precision of mixed trials, kernel by kernel."""
     from skiplab.reproduction.arithmetic import steady_arithmetic
 
     found = []
     with steady_arithmetic(device):
-        for what, make in _steps(device).items():
+        for what, make in _runs(device).items():
             fresh_start(device)
-            found.append(profile_of(what, *make(), device))
+            found.append(profile_of(what, make(), device))
     return found
 
 
-def profile_of(what: str, step: Step, indices: Any, device: str, *, steps: int = STEPS) -> Profile:
-    """Take some steps, then the same ones under torch's profiler."""
+def profile_of(what: str, run_once: Callable[[], object], device: str, *, times: int = TIMES) -> Profile:
+    """Run something some times, then as often under torch's profiler."""
     from torch.profiler import ProfilerActivity, profile
 
     gpu = device.startswith("cuda")
 
     def run() -> None:
-        for _ in range(steps):
-            step(indices)
+        for _ in range(times):
+            run_once()
         wait_for(device)
 
     run()
     started = time.perf_counter()
     run()
-    seconds = (time.perf_counter() - started) / steps
+    seconds = (time.perf_counter() - started) / times
     with profile(activities=[ProfilerActivity.CUDA if gpu else ProfilerActivity.CPU]) as seen:
         run()
     found = [
         (event.key, (event.self_device_time_total if gpu else event.self_cpu_time_total), event.count)
         for event in seen.key_averages()
     ]
-    return Profile(what, seconds, longest_first(found, steps))
+    return Profile(what, seconds, longest_first(found, times))
 
 
-def longest_first(found: list[tuple[str, float, int]], steps: int) -> tuple[Kernel, ...]:
-    """Names, microseconds and calls of so many steps as kernels, short ones together at the end."""
+def longest_first(found: list[tuple[str, float, int]], times: int) -> tuple[Kernel, ...]:
+    """Names, microseconds and calls of so many runs as kernels per run, short ones together at the end."""
     ordered = sorted((each for each in found if each[1] > 0), key=lambda each: -each[1])
-    shown = [Kernel(_short(name), 1e-6 * taken / steps, calls / steps) for name, taken, calls in ordered]
+    shown = [Kernel(_short(name), 1e-6 * taken / times, calls / times) for name, taken, calls in ordered]
     rest = shown[MOST_KERNELS:]
     if not rest:
         return tuple(shown)
@@ -92,37 +89,46 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
-def _steps(device: str) -> dict[str, Callable[[], tuple[Step, Any]]]:
-    from skiplab.benchmarks import convolutions, training
+def _runs(device: str) -> dict[str, Callable[[], Callable[[], object]]]:
+    """By name, what makes the runs."""
+    from skiplab.benchmarks import convolutions, products, training
 
     gpu = device.startswith("cuda")
     dense = training.GPU_SIZE if gpu else training.CPU_SIZE
     wide = convolutions.GPU_SIZE if gpu else convolutions.CPU_SIZE
     normalised = replace(wide, blocks=wide.blocks // 2, normalised=True)
+    curved = products.GPU_SIZE if gpu else products.CPU_SIZE
     shape = (3, 32, 32)
     return {
-        f"{dense.networks} residual networks of {dense.depth} layers": lambda: _started(
+        f"one training step of {dense.networks} residual networks of {dense.depth} layers": lambda: _step(
             dense, (dense.inputs,), device
         ),
-        f"{wide.networks} convolutional networks of {wide.layers} layers": lambda: _started(
+        f"one training step of {wide.networks} convolutional networks of {wide.layers} layers": lambda: _step(
             wide, shape, device
         ),
-        f"{normalised.networks} ResNets of {normalised.layers} layers, normalised": lambda: _started(
-            normalised, shape, device
+        f"one training step of {wide.networks} ResNets of {normalised.layers} layers, normalised": lambda: (
+            _step(normalised, shape, device)
+        ),
+        f"one Hessian product each of {curved.networks} networks of {curved.depth} layers": lambda: (
+            products.product_run(curved, device)
+        ),
+        f"one Hessian product of one network of {curved.depth} layers": lambda: products.product_run(
+            replace(curved, networks=1), device
         ),
     }
 
 
-def _started(size: Any, shape: tuple[int, ...], device: str) -> tuple[Step, Any]:
-    """The step of networks of a size, and the samples of its batches."""
+def _step(size: Any, shape: tuple[int, ...], device: str) -> Callable[[], object]:
+    """A training step of networks of a size on noise."""
     import torch
 
     from skiplab.benchmarks.steps import noise, our_step
     from skiplab.ensembles import Ensemble
 
-    data = noise(size.batch, *shape, device=device)
     networks = [size.network(seed) for seed in range(size.networks)]
     ensemble = Ensemble.of(networks, backend="batched", device=device)
     # On a CPU as trials are by default: there bfloat16 is slower.
+    data = noise(size.batch, *shape, device=device)
     step = our_step(ensemble, data, mixed=device.startswith("cuda"))
-    return step, torch.arange(size.batch, device=device).expand(size.networks, -1)
+    indices = torch.arange(size.batch, device=device).expand(size.networks, -1)
+    return lambda: step(indices)

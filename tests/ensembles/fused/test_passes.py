@@ -96,7 +96,10 @@ def assert_equal_to_torch(ensemble: Ensemble, *, count: int = 19, **options: Any
     inputs, labels = inputs[index], labels[index]
     losses, outputs, gradient = ensemble.gradients(inputs, labels, F.cross_entropy)
     torch.testing.assert_close(kept.losses.sum(1) / count, losses, rtol=EXACT, atol=EXACT)
-    torch.testing.assert_close(passes.gradient, gradient, rtol=EXACT, atol=EXACT)
+    # Of the largest: in 30 layers rounding grows, and small entries are differences of large ones.
+    torch.testing.assert_close(
+        passes.gradient, gradient, rtol=EXACT, atol=EXACT * float(gradient.abs().max())
+    )
     assert torch.equal(kept.hits.sum(1), (outputs.argmax(-1) == labels).sum(1))
     squares = gradient[:, : passes.first_bias].square().sum(1)
     torch.testing.assert_close(passes.squares.sum(1), squares, rtol=EXACT, atol=EXACT)
