@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from skiplab.benchmarks.record import Record
 from skiplab.reproduction.runner import judged_again
 from skiplab.reproduction.shipped import MANIFEST, Archive
 from skiplab.reproduction.slimming import SLIM, is_search
@@ -33,7 +35,12 @@ def test_all_that_ships_is_small_and_known() -> None:
     archives = published().archives
     pictures = {archive.picture.study for archive in archives.values()}
     expected = {f"{name}.zip" for name in archives} | {f"{name}.webp" for name in pictures}
-    expected |= {"bench-h200.json"}  # the speed that README tells
+    benches = {path.name for path in PUBLISHED.glob("bench-*.json")}  # the speed that docs/speed.md tells
+    assert "bench-h200.json" in benches
+    drawn = {
+        Path(name).with_suffix(".webp").name for name in benches if Record.read(PUBLISHED / name).scalings
+    }
+    expected |= benches | drawn
     assert {path.relative_to(PUBLISHED).as_posix() for path in files} == expected
 
 

@@ -17,8 +17,7 @@ from skiplab.experiments.networks import GainSettings, Member, Networks, Trainin
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.store import published
 from skiplab.reproduction.trial import Bench
-from skiplab.studies.orhan2017 import figure_7
-from skiplab.studies.orhan2017.bias_grid import GridSettings
+from skiplab.studies.orhan2017 import figure_8
 from skiplab.training.memory import footprint
 
 TINY = Training(depth=4, width=8, images=60, epochs=2, batch_size=20)
@@ -143,9 +142,9 @@ def test_a_zero_profile_trains_as_the_plain_network() -> None:
 def test_published_networks_keep_their_keys() -> None:
     """Fields that were added since must not change what settings are called."""
     store = published()
-    (run,) = store.runs("orhan2017/figure-7")
-    calls = figure_7.EXPERIMENT.search(Results(GridSettings()))
-    assert len(calls) == 6
+    (run,) = store.runs("orhan2017/figure-8")
+    calls = figure_8.EXPERIMENT.search(Results(figure_8.STUDY.settings["paper"]))
+    assert len(calls) == 3
     assert all(store.has(call.key(run.provenance["data"].__getitem__)) for call in calls)
 
 

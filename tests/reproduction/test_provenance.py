@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from skiplab.reproduction import provenance
+from skiplab.version import __version__
 
 
 @pytest.fixture
@@ -56,6 +57,7 @@ def test_a_record_says_everything_and_is_json() -> None:
     assert facts["source"] == provenance.source_hash()
     assert facts["versions"]["torch"] == torch.__version__
     assert facts["versions"]["python"] == platform.python_version()
+    assert facts["versions"]["skiplab"] == __version__  # whether installed or not
     assert facts["device"] == f"{platform.machine()} CPU, 1 thread"
     assert facts["seconds"] == 1.235
     assert datetime.fromisoformat(facts["finished"]).utcoffset() is not None

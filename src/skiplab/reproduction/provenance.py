@@ -11,8 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from skiplab.version import __version__
+
 PACKAGE = Path(__file__).parent.parent
-VERSIONED = ("skiplab", "torch", "numpy", "scipy", "pandas", "scikit-learn", "triton")
+VERSIONED = ("torch", "numpy", "scipy", "pandas", "scikit-learn", "triton")
 
 
 @functools.cache
@@ -43,7 +45,8 @@ def git_hash() -> str | None:
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of Python, skiplab and the packages that numbers depend on."""
-    found = {"python": platform.python_version()}
+    # skiplab's own is known also where it runs from a checkout without being installed.
+    found = {"python": platform.python_version(), "skiplab": __version__}
     for name in VERSIONED:
         try:
             found[name] = metadata.version(name)

@@ -2,7 +2,6 @@
 
 from skiplab.reproduction.study import Paper
 from skiplab.studies.orhan2017 import (
-    bfloat16,
     equation_26,
     figure_1,
     figure_2,
@@ -11,6 +10,7 @@ from skiplab.studies.orhan2017 import (
     figure_5,
     figure_6,
     figure_7,
+    figure_7_bfloat16,
     figure_8,
     figure_9,
     figure_9_rows,
@@ -40,8 +40,8 @@ PAPER = Paper(
 )
 # fmt: off
 _ITEMS = (
-    figure_1, figure_2, figure_3, figure_4, figure_s1, figure_5, figure_6, figure_7, bfloat16, figure_8, figure_9,
-    figure_9_rows, figure_10, figure_11, equation_26, figure_12, notes, note_4, section_2_5,
+    figure_1, figure_2, figure_3, figure_4, figure_s1, figure_5, figure_6, figure_7, figure_7_bfloat16, figure_8,
+    figure_9, figure_9_rows, figure_10, figure_11, equation_26, figure_12, notes, note_4, section_2_5,
 )
 # fmt: on
 STUDIES = tuple(item.STUDY for item in _ITEMS)

@@ -54,8 +54,8 @@ def others_against_plain(results: Results) -> Iterator[Evidence]:
     others = [model for model in EXPERIMENT.models if model != INIT]
     yield from against_weakest(PLAIN, others)(results)
     for row in open_where_sigmas_tie(compare(INIT, PLAIN))(results):
-        measured = len(row.samples[0]) > 0
-        yield replace(row, condition=f"{row.condition}, BiasInit") if measured else row
+        named = "BiasInit" in row.condition
+        yield row if named else replace(row, condition=f"{row.condition}, BiasInit")
 
 
 def interior_sigma(results: Results) -> Iterator[Evidence]:

@@ -11,23 +11,27 @@ import pytest
 from skiplab.experiments.networks import train
 from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.verdict import judge
-from skiplab.studies.orhan2017 import bfloat16, figure_7, figure_8
+from skiplab.studies.orhan2017 import figure_7, figure_7_bfloat16, figure_8
 
 Make = Callable[..., pd.DataFrame]
-PAPER = bfloat16.STUDY.settings["paper"]
+PAPER = figure_7_bfloat16.STUDY.settings["paper"]
 SETTINGS = dataclasses.replace(
-    bfloat16.STUDY.settings["smoke"], runs=6, gains=(0.3, 1.0), float32_gains=(0.3, 1.0), plain_at=1.0
+    figure_7_bfloat16.STUDY.settings["smoke"],
+    runs=6,
+    gains=(0.3, 1.0),
+    float32_gains=(0.3, 1.0),
+    plain_at=1.0,
 )
 
 
 def test_networks_in_bfloat16_are_figure_7s_and_those_in_float32_figure_8s() -> None:
     mixed, single = (
-        {call for call in bfloat16.both_ways(Results(PAPER)) if call.stage == stage}
-        for stage in (bfloat16.BFLOAT16, bfloat16.FLOAT32)
+        {call for call in figure_7_bfloat16.both_ways(Results(PAPER)) if call.stage == stage}
+        for stage in (figure_7_bfloat16.BFLOAT16, figure_7_bfloat16.FLOAT32)
     )
     for calls, figure in ((mixed, figure_7), (single, figure_8)):
         settings = dataclasses.replace(figure.STUDY.settings["paper"], data=PAPER.data)
-        free = figure.experiment(*bfloat16.MODELS)
+        free = figure.experiment(*figure_7_bfloat16.MODELS)
         theirs = {call.settings for call in free.train(Results(settings)) if call.stage == "decide"}
         assert {call.settings for call in calls} == theirs
     assert {call.settings.training.mixed for call in mixed} == {True}
@@ -49,9 +53,9 @@ def test_the_claim_follows_the_numbers(trained: Make, less: float, verdict: str)
 
     parts = [
         Part(train.name, stage, table(shift))
-        for stage, shift in ((bfloat16.BFLOAT16, less), (bfloat16.FLOAT32, 1e-4))
+        for stage, shift in ((figure_7_bfloat16.BFLOAT16, less), (figure_7_bfloat16.FLOAT32, 1e-4))
     ]
-    found = judge(bfloat16.STUDY, Results(SETTINGS, parts), "quick")
+    found = judge(figure_7_bfloat16.STUDY, Results(SETTINGS, parts), "quick")
     headline = [row for row in found if row.headline]
     assert [row.condition for row in headline] == ["digits, plain, gain 1", "digits, residual, gain 0.3"]
     assert {row.verdict for row in headline} == {verdict}

@@ -104,7 +104,7 @@ def figure(results: Results) -> Any:
 
 SMALL: dict[str, Any] = {"plain_at": SQRT2, "residual_at": 0.3, "float32_gains": (0.3, SQRT2)}
 STUDY = Study(
-    id="orhan2017/bfloat16",
+    id="orhan2017/figure-7-bfloat16",
     words=__file__,
     settings=scales(
         Settings,
