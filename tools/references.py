@@ -128,13 +128,12 @@ def run_of(study: str) -> StudyRun:
 
 
 def provenance(run: StudyRun) -> dict[str, Any]:
-    """Which run it is: its scale and name, the code that made it, and one hash for the keys of all its trials."""
+    """Which run it is: its scale and name, the commit that made it, and one hash for the keys of all its trials."""
     keys = ",".join(sorted(each["key"] for each in run.trials))
     return {
         "scale": run.scale,
         "name": run.name,
         "git": run.provenance["git"],
-        "skiplab": run.provenance["versions"]["skiplab"],
         "trials": hashlib.sha256(keys.encode()).hexdigest()[:12],
     }
 

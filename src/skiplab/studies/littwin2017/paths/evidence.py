@@ -133,7 +133,10 @@ def _once_begun(results: Results, group: Group) -> list[np.ndarray]:
 
 
 def early_gradients(results: Results) -> Iterator[Evidence]:
-    """The share of the squared gradient from paths shorter than p/2, less ½, before training and after an epoch."""
+    """The share of the squared gradient from paths shorter than p/2, less ½, at first and after an epoch.
+
+    Section 4.1 says it of networks with BN; those without are unjudged.
+    """
     import numpy as np
 
     for group, headline, why_not in groups(results):
@@ -147,7 +150,7 @@ def early_gradients(results: Results) -> Iterator[Evidence]:
                 f"{group.name}, epoch {epoch}",
                 [short - 0.5],
                 why_not,
-                headline=headline,
+                headline=headline and group.name != WITHOUT,
                 **_told(detail, why_not),
             )
     if not results.settings.resnets:
