@@ -217,15 +217,16 @@ def speed() -> str:
         record = store.record(key)
         settings = record["settings"]
         if "seeds" in settings and record["device"].startswith("NVIDIA"):
-            if len(settings["seeds"]) < 50 or settings["model"].endswith("-bn"):
-                continue  # small searches do not fill the GPU; the BN trial went on from a checkpoint
+            if len(settings["seeds"]) < 50:
+                continue  # too few to fill the GPU
             seconds += record["seconds"]
             epochs += len(settings["seeds"]) * settings["training"].get("epochs", 100)
             sizes.add(len(settings["seeds"]))
             devices.add(record["device"])
     per = f"{1000 * seconds / epochs:.1f} ms"
     whole = (
-        f"The published trials of figure 7 trained {min(sizes)} to {max(sizes)} networks of 30 × 128 units at once "
+        f"Those of figure 7's published trials that have 50 networks and more trained {min(sizes)} to {max(sizes)} "
+        "networks of 30 × 128 units at once "
         f"on one {' / '.join(sorted(devices))}: {per} per network and epoch of 50,000 images, {seconds:.0f} s for "
         f"{epochs:,.0f} such epochs, everything included (building, compiling, measuring)."
     )
@@ -285,7 +286,8 @@ def benchmarks(path: Path) -> str:
         lines += ["", f"{took}, kernel by kernel:", "", "| kernel | time | calls |", "|---|---|---|"]
         for kernel in profile.kernels:
             lines.append(f"| `{kernel.name}` | {short_time(kernel.seconds)} | {kernel.calls:.3g} |")
-        lines += [line for line in ["", adam_bound(found, profile)] if adam_bound(found, profile)]
+        if bound := adam_bound(found, profile):
+            lines += ["", bound]
     return "\n".join(lines)
 
 
@@ -293,9 +295,9 @@ def adam_bound(found: Record, profile: Profile) -> str:
     """How near Adam's kernel is to what memory allows, where a profile has one."""
     taken = next((kernel.seconds for kernel in profile.kernels if kernel.name == "adam"), None)
     copies = [each.traffic for each in found.ceilings if each.precision == "bfloat16"]
-    if taken is None or not copies:
+    networks, layers = training.GPU_SIZE.networks, training.GPU_SIZE.depth
+    if taken is None or not copies or f"{networks} residual networks of {layers} layers" not in profile.what:
         return ""
-    networks = training.GPU_SIZE.networks
     parameters = networks * sum(each.numel() for each in training.GPU_SIZE.network(0).parameters())
     moved, spared = (bytes_each * parameters / copies[0] for bytes_each in (ADAM_BYTES, GRADIENT_BYTES))
     return (

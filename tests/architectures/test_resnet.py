@@ -30,6 +30,16 @@ def normed(x: Tensor) -> Tensor:
     return (x - mean) / (variance + 1e-5).sqrt()
 
 
+def test_the_stem_computes_what_stands_in_it() -> None:
+    net = ResNet(**SMALL, generator=torch_generator(0))
+    x = standard_normal((3, 3, 8, 8), torch_generator("images"))
+    net.stem[2] = nn.Tanh()
+    expected = torch.tanh(normed(F.conv2d(x, net.stem[0].weight, padding=1)))
+    torch.testing.assert_close(net.stem(x), expected)
+    net.stem.append(nn.Identity())
+    torch.testing.assert_close(net.stem(x), expected)
+
+
 @pytest.mark.parametrize("skips", [True, False])
 @pytest.mark.parametrize(("index", "stride", "filters"), [(1, 1, 4), (2, 2, 8)])
 def test_basic_blocks_are_what_he_et_al_draw(skips: bool, index: int, stride: int, filters: int) -> None:

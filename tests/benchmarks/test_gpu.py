@@ -30,13 +30,13 @@ def test_training_is_timed_in_tf32_and_bfloat16_against_jax(monkeypatch: pytest.
     rows = measure("training", rounds=2, device="cuda")
     assert [(row.benchmark, row.what, row.precision) for row in rows] == [
         ("training", "skiplab, batched", "tf32"),
-        ("training", "skiplab, batched, in three bfloat16 products", "tf32"),
+        ("training", "skiplab, batched, float32 as two bfloat16 parts", "tf32"),
         ("training", "skiplab, batched, bfloat16", "bfloat16"),
         ("training", "JAX", "tf32"),
         ("training", "JAX, bfloat16", "bfloat16"),
         ("training", "plain PyTorch, one by one", "tf32"),
         ("training, many", "skiplab, batched", "tf32"),
-        ("training, many", "skiplab, batched, in three bfloat16 products", "tf32"),
+        ("training, many", "skiplab, batched, float32 as two bfloat16 parts", "tf32"),
         ("training, many", "skiplab, batched, bfloat16", "bfloat16"),
     ]
     there = importlib.util.find_spec("jax") is not None

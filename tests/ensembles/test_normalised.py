@@ -383,6 +383,19 @@ def test_other_momenta_and_shortcuts_that_widen(
         torch.testing.assert_close(buffer, torch.stack([dict(net.named_buffers())[name] for net in nets]))
 
 
+def test_running_statistics_that_are_not_tracked_any_more_stay(fused: list[tuple[Any, ...]]) -> None:
+    nets = [Net(seed, {}, {}, None, nn.BatchNorm2d).to(DEVICE) for seed in range(E)]
+    for net in nets:
+        net.norm.track_running_stats = False  # after it was built: its buffers are there
+    ensemble = Ensemble.of(nets, backend="batched").train()
+    before = {name: buffer.clone() for name, buffer in ensemble.fixed.items()}
+    with torch.no_grad():
+        ensemble(draws(B, 16, 6, 6).float().to(DEVICE))
+    assert not fused
+    assert before
+    assert all(torch.equal(buffer, before[name]) for name, buffer in ensemble.fixed.items())
+
+
 def test_one_value_per_channel_is_refused_as_torch_does(fused: list[tuple[Any, ...]]) -> None:
     ensemble = Ensemble.of(
         [Net(seed, {}, {}, None, nn.BatchNorm2d).to(DEVICE) for seed in range(E)], backend="batched"

@@ -74,8 +74,14 @@ def profile_of(what: str, run_once: Callable[[], object], device: str, *, times:
 
 def longest_first(found: list[tuple[str, float, int]], times: int) -> tuple[Kernel, ...]:
     """Names, microseconds and calls of so many runs as kernels per run, short ones together at the end."""
-    ordered = sorted((each for each in found if each[1] > 0), key=lambda each: -each[1])
-    shown = [Kernel(_short(name), 1e-6 * taken / times, calls / times) for name, taken, calls in ordered]
+    by_name: dict[str, list[float]] = {}
+    for name, taken, calls in found:
+        own = by_name.setdefault(_short(name), [0.0, 0.0])
+        own[0], own[1] = own[0] + taken, own[1] + calls
+    ordered = sorted(by_name.items(), key=lambda each: -each[1][0])
+    shown = [
+        Kernel(name, 1e-6 * taken / times, calls / times) for name, (taken, calls) in ordered if taken > 0
+    ]
     rest = shown[MOST_KERNELS:]
     if not rest:
         return tuple(shown)

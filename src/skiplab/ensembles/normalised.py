@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from skiplab.architectures.convolutional import IdentityShortcut
 from skiplab.ensembles.rectified import (
+    LARGEST,
     Mapped,
     channels_last,
     convolved_in,
@@ -32,7 +33,11 @@ def fused_normalised(
 
     In training mode running statistics change in place, as they do in ``norm`` itself.
     """
-    if type(norm) is not nn.BatchNorm2d or norm.num_features != conv.out_channels:
+    if (
+        type(norm) is not nn.BatchNorm2d
+        or norm.num_features != conv.out_channels
+        or not norm.track_running_stats
+    ):
         return None
     if conv.bias is not None or not fits(x, conv):
         return None
@@ -69,7 +74,7 @@ def _adds_to(
     """Whether it is a shortcut that the kernels know, and what it passes can be added to the field of x."""
     if type(shortcut) is not IdentityShortcut or passed.ndim != 4 or shortcut.padding < 0:
         return False
-    if passed.dtype != convolved_in(x) or passed.device != x.device:
+    if passed.dtype != convolved_in(x) or passed.device != x.device or passed.numel() > LARGEST:
         return False
     images, channels, *sides = passed.shape
     reached = [-(-side // shortcut.stride) for side in sides]

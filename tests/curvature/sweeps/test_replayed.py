@@ -118,10 +118,21 @@ def test_what_cannot_be_recorded_goes_on_kernel_by_kernel_and_says_why(at_the_en
     assert fast.why_not == "operation not permitted when stream is capturing"
 
 
+def test_an_answer_that_is_not_finite_is_not_compared_with_a_replay() -> None:
+    plain, size = route()
+    recorder = Recorder()
+    fast = Replayed(plain, recorder)
+    for turn in range(3):
+        fast.product(vectors(1, size, turn) * (float("nan") if turn == 2 else 1.0))
+    assert (recorder.recorded, fast.why_not) == ([], "")
+    fast.product(vectors(1, size, 3))
+    assert recorder.recorded == [(1, size)]
+
+
 def test_nothing_is_recorded_where_memory_is_short_nor_after_forgetting() -> None:
     plain, size = route()
     recorder = Recorder()
-    with la.allowing(replayed.ROOM * plain.nbytes() - 1):
+    with la.allowing(replayed.ROOM * 2 * plain.nbytes() - 1):  # for two vectors
         short = Replayed(plain, recorder)
         for turn in range(4):
             short.product(vectors(2, size, turn))

@@ -21,7 +21,8 @@ Multiply = Callable[[Tensor], Tensor]
 WORTH_RECORDING = 3  # at the third product of a shape: recording takes about as long as four products
 SHAPES = 2  # whole chunks of vectors and a last, shorter one; each shape keeps memory of its own
 WARM_UPS = 3  # products on a side stream before a capture, as torch.cuda.graph asks for
-ROOM = 4  # a graph keeps what a product takes, about as much as the route keeps: only where this many times is free
+# A graph keeps what a product takes, per vector about as much as the route keeps: only where this many times is free.
+ROOM = 4
 
 
 class Fixed(Protocol):
@@ -46,7 +47,10 @@ class Fixed(Protocol):
 
 
 class Replayed:
-    """A route whose products are replayed from the third of a shape on; ``why_not`` says what spoke against it."""
+    """A route whose products are replayed from the third of a shape on; ``why_not`` says what spoke against it.
+
+    A replay keeps the matrix products' precision of its recording, and serves one stream at a time.
+    """
 
     def __init__(self, route: Fixed, record: Callable[[Multiply, Tensor], Multiply] | None = None) -> None:
         self._route, self._record = route, record or cuda_graph
@@ -87,7 +91,9 @@ class Replayed:
     def _recorded(self, vectors: Tensor) -> Tensor:
         """A product started kernel by kernel, after which its graph is there if it gives the same."""
         answer = self._route.product(vectors)
-        if ROOM * self._route.nbytes() > la.available_bytes(vectors.device):
+        if not answer.isfinite().all():
+            return answer  # it could not be compared with a replay; a later product may
+        if ROOM * len(vectors) * self._route.nbytes() > la.available_bytes(vectors.device):
             self._give_up("less memory is free than a graph may take")
             return answer
         try:

@@ -80,35 +80,13 @@ def telling_choice(found: Found, place: int = 0) -> Found:
     return told
 
 
-def tied_sigmas(results: Results, data: str) -> dict[float, float]:
-    """BiasSymmBreak's accuracies at its own gain by σ > 0, at the best λ each, if within a point of the best."""
-    gain = WIDE.own_gain(results, data, SYMM_BREAK)
+def tied_sigmas(results: Results, data: str, gain: float) -> dict[float, float]:
+    """BiasSymmBreak's accuracies at a gain by σ > 0, at the best λ each, if within a point of the best."""
     rows = networks.last_accuracy(results.rows(stage="search", data=data, model=SYMM_BREAK.name, gain=gain))
     by_cell = rows[rows["sigma"] > 0].groupby(["sigma", "strength"])["value"].mean()
     best = by_cell.groupby("sigma").max()
     tied = best[best > best.max() - ONE_POINT]
     return dict(zip(tied.index.astype(float).tolist(), tied.tolist(), strict=True))
-
-
-def open_where_sigmas_tie(found: Found) -> Found:
-    """The same evidence about BiasInit, without a verdict where several σ are as good for BiasSymmBreak.
-
-    BiasInit takes BiasSymmBreak's σ. Its own accuracy falls from a σ on at which BiasSymmBreak's does not, so that
-    the choice among tied σ would decide.
-    """
-
-    def opened(results: Results) -> Iterator[Evidence]:
-        for row in found(results):
-            data = row.condition.partition(",")[0]
-            tied = tied_sigmas(results, data) if row.headline else {}
-            if len(tied) > 1:
-                named = ", ".join(f"{sigma:g} ({mean:.3f})" for sigma, mean in tied.items())
-                silent = f"σ = {named} are as good for BiasSymmBreak, and BiasInit is not run at all of them"
-                yield Evidence(f"{data}, BiasInit at every such σ", [[] for _ in row.samples], detail=silent)
-                row = replace(row, headline=False)
-            yield row
-
-    return opened
 
 
 def last_steps(results: Results, data: str) -> float:

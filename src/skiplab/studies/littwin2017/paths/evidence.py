@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.littwin2017 import resnet_settings
 from skiplab.studies.littwin2017.path_measures import (
     BY_SIZE,
@@ -85,9 +85,9 @@ def deeper(results: Results) -> Iterator[Evidence]:
 
 
 def toys_deeper(results: Results) -> Iterator[Evidence]:
-    """D/p of the small networks at the end and before training."""
+    """D/p of the small networks at the end and before training; of those without BN its sign depends on the gain."""
     for name in (WITH, WITHOUT, SMALL, FROZEN):
-        yield from _deepening(results, toy_group(results, name), name in (WITH, WITHOUT), "")
+        yield from _deepening(results, toy_group(results, name), name == WITH, "")
 
 
 def _deepening(results: Results, group: Group, headline: bool, why_not: str) -> Iterator[Evidence]:
@@ -132,29 +132,29 @@ def _once_begun(results: Results, group: Group) -> list[np.ndarray]:
     return list(found.T[1:] if found.shape[1] > 2 else found.T)
 
 
-def early_gradients(results: Results) -> Iterator[Evidence]:
+def early_gradients(normalised: bool) -> Found:
     """The share of the squared gradient from paths shorter than p/2, less ½, at first and after an epoch.
 
-    Section 4.1 says it of networks with BN; those without are unjudged.
+    Of networks with BN (``normalised``), or of those without.
     """
-    import numpy as np
 
-    for group, headline, why_not in groups(results):
-        for epoch in EARLY:
-            if epoch not in group.curve(results, DEPTH)[0]:
+    def found(results: Results) -> Iterator[Evidence]:
+        import numpy as np
+
+        for group, headline, why_not in groups(results):
+            if (group.name in (WITHOUT, SMALL)) == normalised:
                 continue
-            shares = group.by_length(results, GRADIENT_SHARE, epoch)
-            short = shares[:, np.arange(shares.shape[1]) < group.blocks / 2].sum(1)
-            detail = f"{short.mean():.2f} of the gradient"
-            yield judged(
-                f"{group.name}, epoch {epoch}",
-                [short - 0.5],
-                why_not,
-                headline=headline and group.name != WITHOUT,
-                **_told(detail, why_not),
-            )
-    if not results.settings.resnets:
-        yield Evidence(LATER, [[]], detail=NOT_YET)
+            for epoch in EARLY:
+                if epoch not in group.curve(results, DEPTH)[0]:
+                    continue
+                shares = group.by_length(results, GRADIENT_SHARE, epoch)
+                short = shares[:, np.arange(shares.shape[1]) < group.blocks / 2].sum(1)
+                more = {"headline": headline, **_told(f"{short.mean():.2f} of the gradient", why_not)}
+                yield judged(f"{group.name}, epoch {epoch}", [short - 0.5], why_not, **more)
+        if normalised and not results.settings.resnets:
+            yield Evidence(LATER, [[]], detail=NOT_YET)
+
+    return found
 
 
 def scaled_depths(results: Results, norm: str, **where: float) -> np.ndarray:

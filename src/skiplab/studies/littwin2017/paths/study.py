@@ -64,7 +64,7 @@ STUDY = Study(
         ),
         Claim(
             "toys-deeper-in-training",
-            "Training makes the paths of the small networks longer.",
+            "Training makes the paths of small networks with batch normalisation longer.",
             evidence.toys_deeper,
             source="section 4",
         ),
@@ -77,14 +77,23 @@ STUDY = Study(
         ),
         Claim(
             "early-gradients-short",
-            "Early in the training most of the gradient comes through paths shorter than half the depth.",
-            evidence.early_gradients,
+            "With batch normalisation most of the gradient comes through paths shorter than half the depth, early in "
+            "the training.",
+            evidence.early_gradients(normalised=True),
             unit="share of the gradient",
-            source="sections 4.1 and 4.2",
+            source="section 4.1",
+        ),
+        Claim(
+            "early-gradients-without-bn",
+            "Without batch normalisation, too, most of the gradient comes through paths shorter than half the depth, "
+            "early in the training.",
+            evidence.early_gradients(normalised=False),
+            unit="share of the gradient",
+            source="section 4.2",
         ),
         Claim(
             "scale-controls-depth",
-            "Larger scales make paths longer: of all weights, and of λ in networks with batch normalisation.",
+            "Larger scales make paths longer: of all weights, or of λ in the layers that have a skip.",
             evidence.scale_controls,
             kind=Ordered(),
             source="section 4",
