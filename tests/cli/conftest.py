@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
-
-# Before anything imports the studies' module.
-sys.path.insert(0, str(Path(__file__).parents[1] / "reproduction"))
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for ``oracles``
 
 MODULES = ("list", "run", "show", "check", "report", "publish")
 Cli = Callable[..., Result]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import http.server
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,13 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from served import Server, known_as, nowhere, package
 
 from skiplab.data import npm
 from skiplab.randomness import numpy_generator
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from served import Server, known_as, nowhere, package
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 
 from skiplab.reproduction.processes import dismiss
 from skiplab.reproduction.store import Store
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -38,6 +38,22 @@ def test_a_run_finds_what_lanes_left(tmp_path: Path) -> None:
     assert seen.known == [(2, 2)]
 
 
+def test_what_is_missing_gets_less_as_trials_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lanes = tool("lanes")
+    options = ["--device", "cpu", "--scale", "smoke", "--store", str(tmp_path)]
+    assert lanes.main([*options, "--missing", ITEM]) == 0
+    both = capsys.readouterr().out.splitlines()
+    assert [line.partition("   (")[0] for line in both] == [
+        f"{ITEM}: plain, 5 layers",
+        f"{ITEM}: residual, 5 layers",
+    ]
+    assert all("networks × " in line for line in both)
+    assert lanes.main([*options, "--drive", f"{ITEM}: plain, 5 layers"]) == 0
+    capsys.readouterr()
+    assert lanes.main([*options, "--missing", ITEM]) == 0
+    assert capsys.readouterr().out.splitlines() == both[1:]
+
+
 def test_names_are_listed_and_a_wrong_one_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert tool("lanes").main(["--scale", "smoke", ITEM]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{ITEM}: plain, 5 layers", f"{ITEM}: residual, 5 layers"]

@@ -1,8 +1,0 @@
-"""Contracts share the kinds of module that lie beside them."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -1,8 +1,0 @@
-"""Tests of diagnosis share the cases that lie beside them, and the oracles."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]

@@ -1,8 +1,0 @@
-"""Let these tests import the slow exact versions in tests/oracles."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
