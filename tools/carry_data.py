@@ -10,6 +10,7 @@ fine) an image. Unpacking writes the official binary format of every split whose
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -65,9 +66,16 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
     from skiplab import data
 
-    if len(sys.argv) == 4 and sys.argv[1] == "pack":
-        pack(sys.argv[2], data.root(), Path(sys.argv[3]))
-    elif len(sys.argv) == 3 and sys.argv[1] == "unpack":
-        unpack(Path(sys.argv[2]), data.root())
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    doing = parser.add_subparsers(dest="doing", required=True)
+    packing, unpacking = doing.add_parser("pack"), doing.add_parser("unpack")
+    packing.add_argument("name")
+    for each in (packing, unpacking):
+        each.add_argument("directory", type=Path)
+    given = parser.parse_args()
+    if given.doing == "pack":
+        pack(given.name, data.root(), given.directory)
     else:
-        sys.exit(__doc__)
+        unpack(given.directory, data.root())

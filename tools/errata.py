@@ -7,6 +7,7 @@ python tools/errata.py --check    exit 1 if docs/errata.md is not what this woul
 
 from __future__ import annotations
 
+import argparse
 import sys
 import textwrap
 from pathlib import Path
@@ -63,6 +64,10 @@ def written() -> str:
 
 
 if __name__ == "__main__":
-    if "--check" in sys.argv:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    if parser.parse_args().check:
         sys.exit(written() != ERRATA.read_text())
     ERRATA.write_text(written())

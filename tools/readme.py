@@ -7,6 +7,7 @@ python tools/readme.py --check    exit 1 if they are not what this would write; 
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import math
@@ -418,8 +419,12 @@ Written by `python tools/readme.py` from what `skiplab bench` measured and publi
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
     pages = {SCOREBOARD: board, SPEED: speed_page}
-    if "--check" in sys.argv:
+    if parser.parse_args().check:
         same = all(page.read_text() == make() for page, make in pages.items())
         sys.exit(not same or written(run_example=False) != README.read_text())
     draw_benchmarks()

@@ -10,6 +10,7 @@ tools/references.toml; the verdicts are those of the published runs. ``skiplab.d
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import math
@@ -64,8 +65,13 @@ APPLIES = {
 
 def main(arguments: Sequence[str]) -> int:
     """Write the file, or compare with it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args(arguments).check
     content = written()
-    if "--check" in arguments:
+    if check:
         same = PLACE.is_file() and PLACE.read_bytes() == content
         print(f"{PLACE} {'is' if same else 'is NOT'} what tools/references.py writes")
         return 0 if same else 1

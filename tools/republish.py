@@ -9,6 +9,7 @@ named and left as it is. ``--check`` needs no data set; writing needs those that
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import time
@@ -101,5 +102,10 @@ def changes(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    names = [name for name in sys.argv[1:] if name != "--check"]
-    sys.exit(min(main(names, check="--check" in sys.argv), 1))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("studies", nargs="*", metavar="STUDY")
+    given = parser.parse_args()
+    sys.exit(min(main(given.studies, check=given.check), 1))

@@ -50,7 +50,7 @@ def test_a_finding_has_verdict_number_interval_and_condition() -> None:
 
 def test_of_several_conditions_the_least_clear_one_is_told() -> None:
     (found,) = findings(PAPER, run({}, {"condition": "44 layers", "p": 0.03, "statistic": 1.5}))
-    assert found.evidence.startswith("Holds in both conditions, least clearly 44 layers: 1.50 points")
+    assert found.evidence.startswith("Holds in both conditions, the least clear being 44 layers: 1.50 points")
     small = {"condition": "44 layers", "verdict": "contradicted", "statistic": 0.1, "low": -0.1, "high": 0.3}
     (found,) = findings(PAPER, run({}, small))
     assert found.evidence.startswith("Contradicted in 1 of 2 conditions, 44 layers: 0.100 points")

@@ -273,6 +273,16 @@ def test_further_rows_and_details_of_the_evidence_are_kept() -> None:
     assert judge(study, Results(0), "paper") == []
 
 
+def test_that_runs_are_missing_is_said_once() -> None:
+    def rows(results: Results) -> list[Evidence]:
+        return [Evidence("one", [[]], detail="not trained here"), Evidence("two", [[]])]
+
+    claim = Claim("claim", "text", rows, Greater(worth=1.0), unit="%")
+    study = Study("paper/item", __file__, {}, [], lambda *_: None, [claim], {})
+    told, untold = judge(study, Results(None), "quick")
+    assert (told.detail, untold.detail) == ("not trained here", "there are no such runs")
+
+
 def test_verdicts_pass_through_strict_json() -> None:
     rows: Rows = [
         (SEEN, [HIGH, LOW], None),

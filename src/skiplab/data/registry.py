@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,6 +193,14 @@ def family(name: str) -> str:
 def classes(name: str) -> int:
     """How many classes a set has; the digits, which are no files of ours, have ten."""
     return SOURCES[known(name)].classes if name in SOURCES else 10
+
+
+def in_words(text: str) -> str:
+    """A text with sets called by their titles: "cifar100-coarse, gain 1" is "CIFAR-100 (20 classes), gain 1"."""
+    for name, source in SOURCES.items():
+        classes = "" if name.endswith("-fine") or "-" not in name else f" ({source.classes} classes)"
+        text = re.sub(rf"\b{name}\b(?!-)", source.title + classes, text)
+    return text
 
 
 def remedy(name: str) -> str:

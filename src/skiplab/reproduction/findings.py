@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from skiplab.data.registry import in_words
 from skiplab.reproduction import numerals
 from skiplab.reproduction.judgement import Judgement, judgements
 from skiplab.reproduction.kinds import Equivalent, Greater
@@ -40,11 +41,11 @@ class Finding:
         """The verdict and the number that decides it: of several conditions the one nearest to another verdict."""
         row = self.judged.deciding
         if row.statistic is None:
-            return f"{self._verdict}: {row.detail or 'no runs yet'}."
+            return in_words(f"{self._verdict}: {row.detail or 'no runs yet'}.")
         paper = "" if row.paper_value is None else f"the paper has {numerals.number(row.paper_value)}"
         open_for = row.detail if self.verdict == UNDECIDED else ""
         further = (paper, row.reason, open_for, self.judged.depends)
-        return f"{self._verdict}: {'; '.join([_amount(row), *filter(None, further)])}."
+        return in_words(f"{self._verdict}: {'; '.join([_amount(row), *filter(None, further)])}.")
 
     @property
     def _verdict(self) -> str:
@@ -58,7 +59,7 @@ class Finding:
             count = "both" if same == 2 else f"all {same}"
         told = row.condition
         if same > 1:
-            told = f"{'such as' if row.p is None else 'least clearly'} {told}"
+            told = f"{'such as' if row.p is None else 'the least clear being'} {told}"
         return f"{WORDS[self.verdict]} in {count} conditions, {told}"
 
 
@@ -66,13 +67,14 @@ def _amount(row: Verdict) -> str:
     """The number and its interval, with what it is: a difference of accuracies in points, others in their unit."""
     value, low, high, unit = row.statistic, row.low, row.high, row.unit
     assert value is not None, "a row without a number has no amount"
-    difference = len(row.means) == 2 and issubclass(row.meaning, Greater | Equivalent)
+    difference = "difference" if len(row.means) == 2 and issubclass(row.meaning, Greater | Equivalent) else ""
     if difference and unit.endswith("accuracy"):
         value, low, high = (None if each is None else 100 * each for each in (value, low, high))
         unit = f"points of {unit}"
+    elif difference and unit:
+        difference, unit = f"difference in {unit}", ""
     between = row.meaning.written_interval(numerals.interval(low, high))
-    number = f"{numerals.with_unit(numerals.number(value), unit)} ({between})"
-    return f"difference {number}" if difference else number
+    return f"{difference} {numerals.with_unit(numerals.number(value), unit)} ({between})".lstrip()
 
 
 def findings(paper: Paper, runs: Mapping[str, StudyRun]) -> list[Finding]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from skiplab.checks import one_of, require
 from skiplab.reproduction.claim import OURS, Claim, Evidence, Kind
 from skiplab.reproduction.kinds import Finding, named
-from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED, Region
+from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, NO_RUNS, UNDECIDED, Region
 from skiplab.reproduction.power import runs_to_settle
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
 
 VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
-EDGE = "open, for a search ended at the edge of its grid, and one more step might bring as much as the last did: "
+EDGE = (
+    "left open: a search ended at the edge of its grid, and one more step might add as much as the last did, "
+)
 _NUMBERS = (
     "statistic", "low", "high", "margin", "p", "p_adjusted", "level", "paper_value", "worth", "spread",
 )  # fmt: skip
@@ -216,6 +218,8 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
     if found.test is not None:
         low, high = statistics.inverted(found.test, (*found.region, *(found.refuted or ())), at.level)
     verdict, notes = row.verdict(at.level), found.notes
+    if evidence.detail and notes == (NO_RUNS,):  # the study says why
+        notes = ()
     if (
         verdict != UNDECIDED
         and any(evidence.to_gain)

@@ -133,7 +133,7 @@ def test_few_missing_or_diverged_runs_leave_a_claim_undecided(case: Case, judged
     assert four.statistic is not None
     none = judged(case.kind, [*others, []], case.paper)
     assert (none.verdict, none.runs, none.statistic) == ("undecided", 0, None)
-    assert "a sample has no runs" in none.detail
+    assert "there are no such runs" in none.detail
     lost = judged(case.kind, [*others, [1.0, math.nan, math.inf, 4.0, 5.0, 1e200]], case.paper)
     assert (lost.verdict, lost.runs, lost.statistic, lost.means[-1]) == ("undecided", 6, None, None)
     assert f"3 of {6 + 8 * len(others)} runs were not finite" in lost.detail

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
 LEAST_RUNS = 5  # design.md, idea 5
+NO_RUNS = "there are no such runs"
 
 Region = tuple[float, float]  # an open interval of the statistic; an end may be infinite
 EVERYWHERE: Region = (-math.inf, math.inf)
@@ -88,7 +89,7 @@ class Kind(ABC):
             total = sum(len(sample) for sample in samples)
             return Finding(math.nan, margin, (f"{diverged} of {total} runs were not finite",))
         if runs == 0:
-            return Finding(math.nan, margin, ("a sample has no runs",))
+            return Finding(math.nan, margin, (NO_RUNS,))
         if runs < LEAST_RUNS:
             few = f"{runs} runs, but a verdict needs {LEAST_RUNS}"
             return Finding(self.estimate(samples), margin, (*self.notes(samples), few))
