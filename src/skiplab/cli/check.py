@@ -69,15 +69,13 @@ def check(
 
 def _papers(console: Console, entries: list[Entry]) -> None:
     """A line of counts per paper, and below it the items with claims that do not hold."""
-    from rich.padding import Padding
-
     for paper in CATALOGUE.papers:
         own = [entry.judged for entry in entries if CATALOGUE[entry.judged.study].paper == paper.id]
         if not own:
             continue
         each = counts(own)["paper"]
         signs = "  ".join(f"{SIGNS[verdict]} {each[verdict]}" for verdict in VERDICTS)
-        console.print(f"[bold]{paper.id}[/]  {signs}  {paper.authors}", highlight=False)
+        _hanging(console, 0, f"[bold]{paper.id}[/]  {signs}  {paper.authors}")
         for verdict in (CONTRADICTED, UNDECIDED):
             items = Counter(
                 judged.study.partition("/")[2]
@@ -88,7 +86,17 @@ def _papers(console: Console, entries: list[Entry]) -> None:
                 words = ", ".join(
                     item if count == 1 else f"{item} ({count})" for item, count in items.items()
                 )
-                console.print(Padding(f"{SIGNS[verdict]} {words}", (0, 0, 0, 2)), highlight=False)
+                _hanging(console, 2, f"{SIGNS[verdict]} {words}")
+
+
+def _hanging(console: Console, indent: int, markup: str) -> None:
+    """Print a paragraph whose further lines stand four columns in."""
+    from rich.text import Text
+
+    for line in Text.from_markup(markup).wrap(console, console.width - 4):
+        line.rstrip()
+        console.print(Text(" " * indent) + line, highlight=False)
+        indent = 4
 
 
 def _claims(console: Console, entries: list[Entry], rows: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from textwrap import fill
 
 import typer
 
@@ -31,41 +32,33 @@ def list_studies(names: NamesArgument = None, as_json: JsonOption = False, store
         ]
         typer.echo(json.dumps(rows, indent=1, allow_nan=False))
         return
-    from rich import box
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rich.text import Text
 
+    console = Console(highlight=False)
     best = best_runs(Store(store))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("study", no_wrap=True)
-    table.add_column("what it shows")
-    for heading in ("quick", "paper"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdicts", no_wrap=True)
-    elsewhere = sorted({study.paper_device for study in studies} - {"cpu"})
-    previous = ""
+    columns = "{:27} {:>6} {:>7}  {}"
+    console.print(columns.format("study", "quick", "paper", "claims"), style="dim")
     for study in studies:
-        if previous not in ("", study.paper):
-            table.add_section()
-        previous = study.paper
-        paper = duration(study.cost["paper"]) + ("*" if study.paper_device != "cpu" else "")
-        quick = duration(study.cost["quick"])
-        table.add_row(study.id, escape(study.title), quick, paper, verdicts(best.get(study.id)))
-    console = Console()
-    console.print(table)
+        away = "*" if study.paper_device != "cpu" else ""
+        costs = duration(study.cost["quick"]), duration(study.cost["paper"]) + away
+        line = Text(columns.format(study.id, *costs, verdicts(best.get(study.id))))
+        line.stylize("bold", 0, len(study.id))
+        console.print(line, soft_wrap=True)
+        typer.echo(fill(study.title, console.width, initial_indent="  ", subsequent_indent="  "))
+    elsewhere = sorted({study.paper_device for study in studies} - {"cpu"})
     if elsewhere:
-        console.print(f"Costs are for 2 CPU cores, * for {' or '.join(elsewhere)}.", highlight=False)
+        console.print(f"\nCosts are for 2 CPU cores, * for {' or '.join(elsewhere)}.")
     console.print("Run one with `skiplab run ID`, or the most telling ones with `skiplab run tour`.")
 
 
 def verdicts(run: StudyRun | None) -> str:
-    """Count the paper's claims by verdict in a few signs, above our own and where they come from."""
+    """Count the paper's claims by verdict in a few signs, then our own, and say where they come from."""
     if run is None:
         return "not run"
     found = counts(judgements(run.verdicts))
     signs = {
         whose: f"✓{each[HOLDS]} ✗{each[CONTRADICTED]} ?{each[UNDECIDED]}" for whose, each in found.items()
     }
-    ours = f"\nours {signs['ours']}" if any(found["ours"].values()) else ""
-    return f"{signs['paper']}{ours}\n{'published' if run.published else run.scale}"
+    ours = f"ours {signs['ours']}" if any(found["ours"].values()) else ""
+    return f"{signs['paper']:9}  {ours:14} {'published' if run.published else run.scale}"
