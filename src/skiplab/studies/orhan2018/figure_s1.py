@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
+from skiplab.experiments import networks
 from skiplab.experiments.gains import PLAIN, RESIDUAL
-from skiplab.reproduction import Study, scales
-from skiplab.studies.orhan2018.spectra_over_training import QUICK, SMOKE, Comparison, Settings
+from skiplab.experiments.narrow_networks import NARROW, measured_narrow
+from skiplab.experiments.networks import Member
+from skiplab.reproduction import Call, Results, Study, scales
+from skiplab.studies.orhan2018 import spectra_over_training
+from skiplab.studies.orhan2018.spectra_over_training import QUICK, SMOKE, Comparison
 
 TWO = Comparison((PLAIN, RESIDUAL))
 LAYERS: dict[str, Any] = {"depth": 10, "narrow_depth": 10}
 
+
+@dataclass(frozen=True)
+class Settings(spectra_over_training.Settings):
+    """Those of figure 3, and how many more narrow networks per model there are at the common gain."""
+
+    further_runs: int = 25
+
+
+def more_at_the_common_gain(results: Results) -> list[Call]:
+    """Third stage: more narrow networks at the gain at which spectra are judged."""
+    settings = results.settings
+    runs = settings.narrow_runs + settings.further_runs
+    seeds = networks.final_seeds(settings.seed, runs)[settings.narrow_runs :]
+    if not seeds:
+        return []
+    return [
+        measured_narrow(settings, data, model, [Member(seed, gain) for seed in seeds])
+        for data, model in product(settings.data, TWO.models)
+        for gain in [NARROW.common_gain(results, data, TWO.models)]
+    ]
+
+
 STUDY = Study(
     id="orhan2018/figure-S1",
     words=__file__,
-    settings=scales(Settings, quick={**QUICK, **LAYERS, "narrow_runs": 10}, smoke=SMOKE, **LAYERS),
-    stages=(TWO.search, TWO.decide),
+    settings=scales(
+        Settings,
+        quick={**QUICK, **LAYERS, "narrow_runs": 10, "further_runs": 0},
+        smoke={**SMOKE, "further_runs": 1},
+        **LAYERS,
+    ),
+    stages=(TWO.search, TWO.decide, more_at_the_common_gain),
     figure=TWO.figure,
     claims=TWO.claims(),
     cost={"quick": 25, "paper": 300},
