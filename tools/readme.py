@@ -92,10 +92,13 @@ def found() -> str:
 def tallied(judged: Sequence[Judgement]) -> str:
     """Counts of claims by verdict in words; too small an effect is told apart from a reverse one."""
     told, small = tally(judged), sum(each.too_small for each in judged)
+    waiting = sum(each.waits for each in judged)
     reverse = f"{told[CONTRADICTED]} {'is' if told[CONTRADICTED] == 1 else 'are'} contradicted" + (
         f" ({small} for want of an effect worth having)" if small else ""
     )
-    return f"{told[HOLDS]} hold, {reverse}, {told[UNDECIDED]} are undecided"
+    waits = f" ({waiting} for want of declared runs alone)" if waiting else ""
+    are = "is" if told[UNDECIDED] == 1 else "are"
+    return f"{told[HOLDS]} hold, {reverse}, {told[UNDECIDED]} {are} undecided{waits}"
 
 
 def shared_runs() -> str:

@@ -24,7 +24,7 @@ FIELDS = [
 ]  # fmt: skip
 ROW_FIELDS = [
     "condition", "headline", "verdict", "reason", "statistic", "low", "high", "unit", "kind", "margin", "worth", "p",
-    "level", "paired", "paper_value", "runs", "needs", "detail",
+    "level", "paired", "paper_value", "runs", "needs", "missing", "detail",
 ]  # fmt: skip
 
 

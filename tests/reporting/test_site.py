@@ -308,7 +308,7 @@ def test_what_depends_on_the_initial_scale_or_is_too_small_is_told(
         rows[0], claim="scale", verdict="holds", headline=True, worth=0.5, low=0.6, high=2.0
     )
     reverse = {"verdict": "contradicted", "statistic": -1.0, "low": -2.0, "high": -0.5}
-    turned = dataclasses.replace(first, condition="gain 1", headline=False, **reverse)
+    turned = dataclasses.replace(first, condition="gain 1", headline=False, other_scale=True, **reverse)
     small = dataclasses.replace(
         first, claim="small", verdict="contradicted", statistic=0.1, low=-0.1, high=0.3
     )

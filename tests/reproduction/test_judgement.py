@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from skiplab.reproduction.claim import NOT_RUN, NOT_SAID
 from skiplab.reproduction.judgement import conjunction, judgements, paid, tally
 from skiplab.reproduction.verdict import Verdict
 
@@ -57,6 +58,30 @@ def test_further_rows_have_no_say() -> None:
     assert (judged.study, judged.claim, judged.text) == ("paper/figure-1", "rises", "It rises.")
     assert (judged.source, judged.ours, judged.p_adjusted) == ("section 2", False, 0.02)
     assert judgements([row(headline=False)]) == []  # nothing was judged
+
+
+def test_rows_at_another_initial_scale_tell_whether_a_claim_depends_on_it() -> None:
+    reverse = row(
+        condition="weights × .3", verdict="contradicted", headline=False, low=-9.0, high=-3.0, statistic=-6.0
+    )
+    (alone,) = judgements([row(), dataclasses.replace(reverse, condition="no gain in width")])
+    assert (alone.turned, alone.depends) == ([], "")
+    (judged,) = judgements([row(), dataclasses.replace(reverse, other_scale=True)])
+    assert (
+        judged.depends
+        == "depends on the initial scale: contradicted in 1 of 1 further conditions, such as weights × .3"
+    )
+
+
+def test_a_claim_waits_where_nothing_but_declared_runs_is_missing() -> None:
+    absent = row(verdict="undecided", runs=0, missing=NOT_RUN, p=None)
+    (waiting,) = judgements([row(), absent])
+    assert waiting.waits
+    assert waiting.p_adjusted is None  # one condition has no test, so the claim has none
+    for other in (row(verdict="undecided"), dataclasses.replace(absent, missing=NOT_SAID)):
+        assert not judgements([absent, other])[0].waits
+    assert not judgements([absent, row(verdict="contradicted")])[0].waits
+    assert not judgements([row()])[0].waits
 
 
 def test_the_deciding_row_is_the_one_nearest_to_another_verdict() -> None:

@@ -14,7 +14,17 @@ from statsmodels.stats.multitest import multipletests
 
 from skiplab.checks import Refused
 from skiplab.randomness import numpy_generator
-from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Greater, Kind, Ordered, Value
+from skiplab.reproduction.claim import (
+    NOT_RUN,
+    Claim,
+    Equivalent,
+    Evidence,
+    Exact,
+    Greater,
+    Kind,
+    Ordered,
+    Value,
+)
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import Verdict, judge
@@ -257,6 +267,19 @@ def test_a_row_carries_what_the_scoreboard_shows() -> None:
     assert (row.study, row.claim, row.condition, row.scale) == ("paper/item", "claim-0", "all", "quick")
     assert (row.kind, row.text, row.unit, row.headline, row.stale) == ("greater", "text", "%", True, False)
     assert (row.margin, row.runs, row.means, row.statistic) == (0.5, 8, (23.5, 3.5), 20.0)
+
+
+def test_a_condition_without_numbers_says_why_and_leaves_the_claim_open() -> None:
+    absent = Evidence.without("all of them", NOT_RUN, "10 minutes of one H200", samples=2)
+    claim = Claim(
+        "more", "there is more", lambda results: [Evidence("some", [HIGH, LOW]), absent], Greater(worth=1.0)
+    )
+    found = judge(Study("p/i", __file__, {}, [], lambda *_: None, [claim], {}), Results(None), "paper")
+    assert [(row.verdict, row.missing, row.runs) for row in found] == [
+        ("holds", "", 8),
+        ("undecided", NOT_RUN, 0),
+    ]
+    assert found[1].detail == "10 minutes of one H200"
 
 
 def test_further_rows_and_details_of_the_evidence_are_kept() -> None:

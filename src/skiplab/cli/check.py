@@ -62,6 +62,9 @@ def check(
         each = totals[whose]
         told = f"{each[HOLDS]} hold, {each[CONTRADICTED]} are contradicted, {each[UNDECIDED]} undecided"
         typer.echo(f"{sum(each.values())} claims {words}: {told}")
+    waiting = sum(entry.judged.waits and not entry.judged.ours for entry in entries)
+    if waiting:
+        typer.echo(f"Of the undecided {waiting} of the papers' only wait for runs of ours.")
     typer.echo(f"{amended} amended after results were seen; `skiplab show ID` lists them.")
     if not (names or rows or all_runs):
         typer.echo("`skiplab check PAPER` or `check ID` lists claims, with --rows their conditions.")

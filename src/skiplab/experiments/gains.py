@@ -76,7 +76,9 @@ class Condition(NamedTuple):
         """What samples, one per model, say in this condition; ``paired`` unless they leave out runs."""
         headline = self.headline if headline is None else headline
         paired = paired and len(samples) > 1
-        return Evidence(words or self.words, samples, headline=headline, detail=detail, paired=paired)
+        other = not self.headline
+        words = words or self.words
+        return Evidence(words, samples, headline=headline, detail=detail, paired=paired, other_scale=other)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from skiplab.experiments.gains import GLOROT
-from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction import NOT_RUN, NOT_SAID, Evidence, Found, Results
 
 
 def open_if_glorot_disagrees(found: Found, effect: Callable[[Sequence[Any]], float], worth: float) -> Found:
@@ -28,7 +28,7 @@ def open_if_glorot_disagrees(found: Found, effect: Callable[[Sequence[Any]], flo
                 if (effects[0] >= worth) != (effects[1] >= worth):
                     told = f"{effects[0]:.3g} at gain {GLOROT:.3g}, {effects[1]:.3g} at {ours}"
                     silent = f"the paper names no initial gain, and it decides: {told}"
-                    yield Evidence(f"{data}, the paper's gain", [[] for _ in row.samples], detail=silent)
+                    yield Evidence.without(f"{data}, the paper's gain", NOT_SAID, silent, len(row.samples))
                     row = replace(row, headline=False)
             yield row
 
@@ -45,7 +45,7 @@ def open_if_short(found: Found, untuned: str) -> Found:
         for row in found(results):
             if row.headline and all(map(len, row.samples)) and difference(row.samples) <= 0:
                 data = row.condition.partition(",")[0]
-                yield Evidence(f"{data}, tuned", [[] for _ in row.samples], detail=untuned)
+                yield Evidence.without(f"{data}, tuned", NOT_RUN, untuned, len(row.samples))
                 row = replace(row, headline=False)
             yield row
 

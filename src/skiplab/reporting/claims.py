@@ -11,6 +11,7 @@ from skiplab.reporting import forest
 from skiplab.reproduction import numerals
 from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.judgement import Judgement, judgements
+from skiplab.reproduction.kinds import Value
 from skiplab.reproduction.kinds.base import Region
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import Verdict
@@ -30,9 +31,9 @@ class Row:
 
     @property
     def paper(self) -> str:
-        """The paper's value, and how near to it a mean has to be."""
+        """The paper's value and, where it is judged, how near to it a mean has to be."""
         value, margin = self.judged.paper_value, self.judged.margin
-        if value is None or margin is None:
+        if value is None or margin is None or not issubclass(self.judged.meaning, Value):
             return numerals.number(value)
         return f"{numerals.number(value)} ± {numerals.number(margin)}"
 

@@ -124,6 +124,7 @@ def index(
         "ours": {each: sum(entry["ours"][each] for entry in every) for each in VERDICTS},
         "small": sum(each.too_small for each in judged),
         "turned": sum(bool(each.turned) for each in judged),
+        "unrun": sum(each.waits for each in judged),
         "waiting": sum(
             claim.source != OURS for study in studies if study.id not in runs for claim in study.claims
         ),
@@ -186,13 +187,14 @@ def study_page(
         # The trials may have run on a GPU and the study have been judged again on a CPU.
         devices = run.provenance.get("trials_devices") or [run.provenance.get("device", "CPU")]
         gpu = any("CPU" not in device for device in devices)
+        away = run.scale == "paper" and study.paper_device != "cpu"
         page |= {
             "origin": origin(run),
             "settings": settings(run),
             "reduction": str(run.settings.get("reduction") or run.provenance.get("reduction") or ""),
             "provenance": provenance(run),
             "command": words.command(study.id, run.scale, run.deviations, gpu),
-            "declared": words.command(study.id, run.scale, {}, gpu),
+            "declared": words.command(study.id, run.scale, {}, away),
         }
     return page
 

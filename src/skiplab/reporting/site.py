@@ -34,8 +34,8 @@ BITMAPS = ("figure.webp", "figure.png")
 THUMBNAIL = (560, 280)  # pixels at most, twice what a card shows
 BOARD = (
     "study", "claim", "source", "condition", "headline", "verdict", "stale", "kind", "statistic", "low", "high",
-    "unit", "margin", "worth", "paper_value", "p", "p_adjusted", "level", "paired", "runs", "needs", "scale", "text",
-    "detail",
+    "unit", "margin", "worth", "paper_value", "p", "p_adjusted", "level", "paired", "runs", "needs", "missing",
+    "scale", "text", "detail",
 )  # fmt: skip
 
 

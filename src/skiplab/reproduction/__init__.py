@@ -3,13 +3,25 @@
 A study's declaration imports from here, and neither torch nor scipy nor pandas comes with it.
 """
 
-from skiplab.reproduction.claim import Claim, Equivalent, Evidence, Exact, Greater, Ordered, Value
+from skiplab.reproduction.claim import (
+    NOT_RUN,
+    NOT_SAID,
+    Claim,
+    Equivalent,
+    Evidence,
+    Exact,
+    Greater,
+    Ordered,
+    Value,
+)
 from skiplab.reproduction.results import Found, Results
 from skiplab.reproduction.scales import chunks, scales, subset
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import Bench, Call, trial
 
 __all__ = [
+    "NOT_RUN",
+    "NOT_SAID",
     "Bench",
     "Call",
     "Claim",

@@ -16,10 +16,14 @@ from skiplab.checks import Refused
 from skiplab.reproduction.kinds import Equivalent, Exact, Greater, Kind, Ordered, Value
 
 # A study declares claims with one import.
-__all__ = ["OURS", "Claim", "Equivalent", "Evidence", "Exact", "Greater", "Kind", "Ordered", "Value"]
+__all__ = [
+    "NOT_RUN", "NOT_SAID", "OURS", "Claim", "Equivalent", "Evidence", "Exact", "Greater", "Kind", "Ordered", "Value",
+]  # fmt: skip
 
 # The source of our own checks, readings and approximations, which count neither for nor against a paper.
 OURS = "ours"
+# Why a condition of which a claim speaks has no numbers: its run is still to be made, or the paper is silent on it.
+NOT_RUN, NOT_SAID = "not run", "not said"
 PLACES = (
     "abstract", "appendix", "caption", "corollary", "equation", "figure", "footnote", "lemma", "note", "proposition",
     "remark", "section", "supplement", "table", "theorem",
@@ -38,6 +42,13 @@ class Evidence:
     paired: bool = False  # run i of every sample shares a seed, and so initial weights and batches
     # What each sample's mean might gain by a longer search, where the best of its search is the edge of its grid.
     to_gain: tuple[float, ...] = ()
+    other_scale: bool = False  # a further row that differs from the headline in the initial scale of weights
+    missing: str = ""  # NOT_RUN or NOT_SAID where there are no numbers
+
+    @classmethod
+    def without(cls, condition: str, missing: str, why: str, samples: int = 1) -> Evidence:
+        """A headline condition without numbers, which leaves its claim open, and why there are none."""
+        return cls(condition, [[] for _ in range(samples)], detail=why, missing=missing)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from skiplab.reproduction.claim import OURS
+from skiplab.reproduction.claim import NOT_RUN, OURS
 from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED
 from skiplab.reproduction.verdict import VERDICTS, Verdict
 
@@ -87,12 +87,20 @@ class Judgement:
 
     @property
     def at_gains(self) -> list[Verdict]:
-        """Further rows that differ from the headline in the initial gain."""
-        return [row for row in self.further if "gain" in row.condition]
+        """Further rows that differ from the headline in the initial scale of weights."""
+        return [row for row in self.further if row.other_scale]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the claim is undecided for want of declared runs alone."""
+        undecided = [row for row in self.rows if row.verdict == UNDECIDED]
+        return self.verdict == UNDECIDED and all(row.missing == NOT_RUN for row in undecided)
 
     @property
     def p_adjusted(self) -> float | None:
-        """The claim's p-value after Holm over the study's claims; None without a test."""
+        """The claim's p-value after Holm over the study's claims; None if any condition has no numbers to test."""
+        if any(row.missing for row in self.rows):
+            return None
         return next((row.p_adjusted for row in self.rows if row.p_adjusted is not None), None)
 
 

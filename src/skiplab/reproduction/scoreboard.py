@@ -14,7 +14,7 @@ from skiplab.reproduction.trial import versions_at_hand
 
 ROW_FIELDS = (
     "condition", "headline", "verdict", "reason", "statistic", "low", "high", "unit", "kind", "margin", "worth", "p",
-    "level", "paired", "paper_value", "runs", "needs", "detail",
+    "level", "paired", "paper_value", "runs", "needs", "missing", "detail",
 )  # fmt: skip
 
 

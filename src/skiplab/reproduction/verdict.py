@@ -77,6 +77,8 @@ class Verdict:
     needs: int | None = (
         None  # runs that would settle an undecided row, if statistic and spread stayed as they are
     )
+    other_scale: bool = False
+    missing: str = ""
 
     def __post_init__(self) -> None:
         for name in _NUMBERS:
@@ -254,6 +256,8 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
         worth=row.kind.worth_having(),
         spread=None if found.test is None else found.test.error * math.sqrt(runs),
         paired=evidence.paired and len(row.samples) > 1,
+        other_scale=evidence.other_scale,
+        missing=evidence.missing,
     )
     open_by_design = any(note.startswith(EDGE) for note in notes)
     return judged if open_by_design else dataclasses.replace(judged, needs=runs_to_settle(judged))
