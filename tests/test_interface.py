@@ -32,6 +32,11 @@ def test_run_then_results(tmp_path: Path) -> None:
     assert {row.study for row in run.verdicts} == {"orhan2017/figure-4"}
     table = sl.results("orhan2017/figure-4", store=str(tmp_path / "mine"))
     assert set(table["trial"]) == {each["trial"] for each in run.trials}
+    told = {name: table.attrs[name] for name in ("study", "run", "scale", "published", "deviations")}
+    assert told == {
+        "study": "orhan2017/figure-4", "run": "smoke", "scale": "smoke", "published": False, "deviations": {},
+    }  # fmt: skip
+    assert table.attrs["finished"] == run.provenance["finished"]
 
 
 def test_overrides_are_keywords_and_deviations() -> None:

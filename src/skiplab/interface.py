@@ -108,13 +108,23 @@ class _Told(Watcher):
 
 
 def results(study: str, *, store: str | Path | None = None) -> pd.DataFrame:
-    """The table of a study's largest run at hand, local before published."""
+    """The table of a study's largest run at hand, local before published; ``.attrs`` says which run it is."""
     from skiplab.studies import CATALOGUE
 
     runs = runs_at_hand(_store(store), CATALOGUE[study].id)
     if not runs:
         raise Refused(f"{study} has not been run here; run it with `skiplab run {study}`.")
-    return study_table(CATALOGUE[study], runs[0])
+    run = runs[0]
+    table = study_table(CATALOGUE[study], run)
+    table.attrs = {
+        "study": run.study,
+        "run": run.name,
+        "scale": run.scale,
+        "published": run.published,
+        "finished": run.provenance["finished"],
+        "deviations": run.deviations,
+    }
+    return table
 
 
 def _store(path: str | Path | None) -> Store:

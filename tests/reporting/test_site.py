@@ -17,7 +17,9 @@ from PIL import Image
 from skiplab.checks import Refused
 from skiplab.reporting import pages, site, yours
 from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.findings import Finding
 from skiplab.reproduction.judgement import judgements
+from skiplab.reproduction.shipped import Picture, archive_bytes
 from skiplab.reproduction.verdict import Verdict
 
 Fabricated = Any  # conftest.Fabricated; test files do not import one another
@@ -190,7 +192,11 @@ def test_headline_rows_come_before_further_ones(built: Path, fabricated: Fabrica
 def test_figures_have_words_and_a_missing_one_is_said(built: Path, fabricated: Fabricated) -> None:
     (image,) = _page(built, fabricated.big).images
     assert image["src"] == "figure.svg"
-    assert "Figure 3 of Orhan & Pitkow (2018)" in str(image["alt"])
+    alt = str(image["alt"])
+    assert "Figure 3 of Orhan & Pitkow (2018)" in alt
+    assert fabricated.catalogue[fabricated.big].caption in alt
+    judged = [each for each in judgements(fabricated.verdicts[fabricated.big]) if each.deciding.statistic]
+    assert f"{judged[0].text} {Finding(judged[0]).evidence}" in alt
     assert int(str(image["width"])) == round(1.25 * 96 * 6.4)
     missing = _page(built, "orhan2018/figure-4")
     assert missing.images == []
@@ -213,6 +219,39 @@ def test_a_heavy_drawing_gives_way_to_its_bitmap(
     page = _page(site.build(fabricated.catalogue, fabricated.runs, tmp_path / "out").parent, fabricated.big)
     assert [image["src"] for image in page.images] == ["figure.png"]
     assert "figure.svg" in page.links
+
+
+def test_a_drawing_that_ships_in_an_archive_is_shown(fabricated: Fabricated, tmp_path: Path) -> None:
+    name = "balduzzi2017/figure-1"
+    drawing = b'<svg xmlns="http://www.w3.org/2000/svg" width="72pt" height="36pt"/>'
+    run = fabricated.runs[name]
+    archive = run.folder.with_name("figure-1.zip")  # where its trials' table can be found
+    archive.write_bytes(archive_bytes(run.content(), Picture(name, ""), {}, {}, drawing))
+    runs = fabricated.runs | {name: dataclasses.replace(run, folder=archive)}
+    built = site.build(fabricated.catalogue, runs, tmp_path / "site").parent
+    (image,) = _page(built, name).images
+    assert (image["src"], image["width"], image["height"]) == ("figure.svg", "120", "60")
+    assert (built / "studies" / name / "figure.svg").read_bytes() == drawing
+
+
+def test_every_study_that_was_run_offers_the_numbers_behind_its_verdicts(
+    built: Path, fabricated: Fabricated
+) -> None:
+    for name, run in fabricated.runs.items():
+        page = built / "studies" / name
+        with (page / "verdicts.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["claim"] for row in rows] == [each.claim for each in run.verdicts]
+        assert "verdicts.csv" in _page(built, name).links
+
+
+def test_cards_are_found_by_the_names_that_pages_show_and_by_models(fabricated: Fabricated) -> None:
+    study = fabricated.catalogue[fabricated.big]
+    trial = {"key": "k", "trial": "t", "version": 1, "label": "cifar100-coarse, bias-symm-break, 5 networks"}
+    run = dataclasses.replace(fabricated.runs[study.id], trials=[trial])
+    words = pages.item(study, run)["haystack"]
+    for asked in ("cifar100-coarse", "cifar-100", "bias-symm-break"):
+        assert asked in words
 
 
 def test_what_was_not_run_says_how(built: Path) -> None:

@@ -47,8 +47,10 @@ def test_publishing_adds_trial_by_trial(tmp_path: Path, marks: Path) -> None:
             "manifest.json",
             "run.json",
             "records.json",
+            "figure.svg",
             "tables/counted/draw.parquet",
         ]
+        assert b"<svg" in source.read("figure.svg")
     # Another machine runs the paper's scale, of which six of seven trials are published already.
     run_study(COUNT, other, scale="paper", options=SERIAL)
     assert sum(counts(marks).values()) == 7

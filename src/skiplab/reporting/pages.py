@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from skiplab.data.registry import in_words
 from skiplab.reporting import words
 from skiplab.reporting.claims import claims_of
 from skiplab.reproduction.claim import OURS
-from skiplab.reproduction.findings import findings
+from skiplab.reproduction.findings import Finding, findings
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.numerals import NOTHING
 from skiplab.reproduction.scoreboard import counts
@@ -70,7 +71,11 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
     claims = " ".join(claim.text for claim in study.claims)
     conditions = " ".join(dict.fromkeys(row.condition for row in (run.verdicts if run else ())))
     sets = " ".join(name for each in study.settings.values() for name in getattr(each, "data", ()))
+    trained = " ".join(
+        dict.fromkeys(each["label"] for each in (run.trials if run else ()))
+    )  # data and models
     judged = sum(counted["paper"].values())
+    found_by = f"{study.id} {study.item} {study.title} {claims} {sets} {trained} {conditions}"
     return {
         "id": study.id,
         "paper": study.paper,
@@ -87,7 +92,7 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
         "stale": stale,
         "origin": origin(run) if run else "",
         "filter": " ".join([*found, *(["stale"] if stale else [])]),
-        "haystack": f"{study.id} {study.item} {study.title} {claims} {sets} {conditions}".lower(),
+        "haystack": f"{found_by} {in_words(found_by)}".lower(),
         "command": f"skiplab run {study.id}",
         "cost": words.duration(study.cost["quick"]) if "quick" in study.cost else "",
     }
@@ -197,6 +202,18 @@ def study_page(
             "declared": words.command(study.id, run.scale, {}, away),
         }
     return page
+
+
+TOLD = 6  # claims in the words that stand for a figure
+
+
+def seen(study: Study, paper: Paper, run: StudyRun | None) -> str:
+    """What a study's figure shows, for those who cannot see it: its caption, and the numbers behind its claims."""
+    told = [Finding(each) for each in judgements(verdicts_of(run)) if each.deciding.statistic is not None]
+    claims = [f"{each.text} {each.evidence}" for each in told[:TOLD]]
+    whose = f"{study.item} of {paper.authors} ({paper.year}), {study.title}, from our runs."
+    more = f"The page has {len(told) - TOLD} more claims." if len(told) > TOLD else ""
+    return " ".join(part for part in (whose, study.caption, *claims, more) if part)
 
 
 def _cost(study: Study, scale: str, seconds: float) -> str:

@@ -23,12 +23,15 @@ from skiplab.reporting import pages, placing, words, yours
 from skiplab.reporting.downloads import only_draws, plain_cell, write_csv
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.runner import drawn, study_table
+from skiplab.reproduction.shipped import Archive
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.tables import write_table
+from skiplab.reproduction.verdict import Verdict
 
 ASSETS = Path(__file__).parent / "assets"
-CSV_ROWS = 20_000  # a longer table is offered as Parquet only
+VERDICTS_CSV = "verdicts.csv"
+CSV_ROWS = 20_000  # a longer table of all runs is offered as Parquet only
 LARGEST_SVG = 1_500_000  # bytes; phones draw a bitmap of the same figure faster
 BITMAPS = ("figure.webp", "figure.png")
 THUMBNAIL = (560, 280)  # pixels at most, twice what a card shows
@@ -114,16 +117,15 @@ def _write_study(
     files = _copy_files(study, run, folder) if run else []
     others = [each for each in all_runs if each.study == study.id and each != run]
     # Lines before pixels, but a heavy drawing after its bitmap.
-    pictures = sorted(
-        [picture for picture in run.pictures if _shown_as(picture) in files] if run else [], key=_heavy
-    )
+    pictures = sorted((folder / name for name in ("figure.svg", *BITMAPS) if name in files), key=_heavy)
     downloads = [{"name": name, "size": _size(folder / name)} for name in files]
     page = pages.study_page(study, paper, run, others) | {"yours": yours.beside(study, all_runs)}
     own = page["yours"] and page["yours"]["run"]
     own_figure = _copy_own_figure(_with_figure(study, own), folder) if own and own != run else None
     shape = _shape(folder / "figure.svg") if "figure.svg" in files else None
     extra = {
-        "figure": _shown_as(pictures[0]) if pictures else None,
+        "seen": pages.seen(study, paper, run),
+        "figure": pictures[0].name if pictures else None,
         "shape": shape,
         "downloads": downloads,
         "own_figure": own_figure,
@@ -159,6 +161,9 @@ def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
                 f"{picture} holds more than a drawing and is left out; remove it, and it is drawn again."
             )
             warnings.warn(sentence, DamageFound, stacklevel=2)
+    if run.published and run.folder.is_file() and (drawing := Archive(run.folder).drawing):
+        (folder / "figure.svg").write_bytes(drawing)
+    _write_rows(run.verdicts, folder / VERDICTS_CSV)
     (folder / "run.json").write_text(json.dumps(run.content(), indent=1))
     try:
         table = study_table(study, run)
@@ -169,7 +174,7 @@ def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
         write_table(table, folder / "table.parquet")
         if len(table) <= CSV_ROWS:
             write_csv(table, folder / "table.csv")
-    order = (*map(_shown_as, run.pictures), "table.csv", "table.parquet", "run.json")
+    order = ("figure.svg", *BITMAPS, VERDICTS_CSV, "table.csv", "table.parquet", "run.json")
     return [name for name in order if (folder / name).exists()]
 
 
@@ -198,16 +203,18 @@ def _thumbnail(study: Study, site: Path) -> dict[str, str]:
 
 
 def _write_board(catalogue: Catalogue, runs: Mapping[str, StudyRun], path: Path) -> None:
+    _write_rows([row for study in catalogue.studies for row in pages.verdicts_of(runs.get(study.id))], path)
+
+
+def _write_rows(verdicts: Sequence[Verdict], path: Path) -> None:
+    """Write what claims say in each condition, for spreadsheets."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, BOARD, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        for study in catalogue.studies:
+        for each in verdicts:
             # A further condition shows how much it matters and is not judged.
-            rows = (
-                each.to_dict() | ({} if each.headline else {"verdict": ""})
-                for each in pages.verdicts_of(runs.get(study.id))
-            )
-            writer.writerows({name: plain_cell(value) for name, value in row.items()} for row in rows)
+            row = each.to_dict() | ({} if each.headline else {"verdict": ""})
+            writer.writerow({name: plain_cell(value) for name, value in row.items()})
 
 
 def _render(environment: jinja2.Environment, template: str, path: Path, **content: Any) -> None:

@@ -45,6 +45,7 @@ class Published:
             try:
                 assert archive.run.study == name
                 read_bytes(self.root / f"{archive.picture.study}.webp", archive.picture.sha256)
+                assert isinstance(archive.drawing, bytes)
                 for key in archive.trials:
                     archive.records[key], archive.table(key)
             except Damaged as problem:

@@ -34,10 +34,11 @@ Trials = Mapping[str, tuple["pd.DataFrame", Mapping[str, Any]]]  # table and rec
 
 @dataclass(frozen=True)
 class Entry:
-    """What is published of one study: its run, as run.json has it, and its figure."""
+    """What is published of one study: its run, as run.json has it, and its figure in pixels and as SVG."""
 
     run: Mapping[str, Any]
     picture: bytes
+    drawing: bytes
 
     @property
     def trials(self) -> dict[str, str]:
@@ -68,7 +69,8 @@ def publish_study(study: Study, store: Store, scale: str, order: Sequence[str] =
         )
     fresh = _trials_of(runs[0], store, shipped)
     run = drawn(study, runs[0])
-    entries[study.id] = Entry(run.content(), picture_bytes(run.folder / "figure.png"))
+    drawing = (run.folder / "figure.svg").read_bytes()
+    entries[study.id] = Entry(run.content(), picture_bytes(run.folder / "figure.png"), drawing)
     write_archives(shipped, entries, fresh, order, changed=study.id)
     return len(run.trials), shipped.root / f"{study.id}.zip"
 
@@ -82,6 +84,7 @@ def published_entries(shipped: Published) -> dict[str, Entry]:
             name: Entry(
                 each.run.content(),
                 read_bytes(shipped.root / f"{each.picture.study}.webp", each.picture.sha256),
+                each.drawing,
             )
             for name, each in shipped.archives.items()
         }
@@ -146,7 +149,7 @@ def _archive(entry: Entry, picture: Picture, keys: Sequence[str], fresh: Trials,
         table, record = fresh[key] if key in fresh else (shipped.table(key), shipped.record(key))
         tables.setdefault(entry.trials[key], {})[key] = table
         records[key] = record
-    return archive_bytes(entry.run, picture, records, tables)
+    return archive_bytes(entry.run, picture, records, tables, entry.drawing)
 
 
 def picture_bytes(source: Path) -> bytes:

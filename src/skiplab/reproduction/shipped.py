@@ -2,6 +2,7 @@
 
     manifest.json                  the SHA-256 of all other members and of the picture; which holds which trial
     run.json                       the run, as a store has it
+    figure.svg                     its figure as lines
     records.json                   the provenance of each trial, by key
     tables/PAPER/TRIAL.parquet     the tables of one trial's name (see ``table_groups.py``)
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from skiplab.reproduction.table_groups import Group
 
 FORM = 1
-MANIFEST, RUN, RECORDS = "manifest.json", "run.json", "records.json"
+MANIFEST, RUN, RECORDS, DRAWING = "manifest.json", "run.json", "records.json", "figure.svg"
 DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have
 BAD = (
     zipfile.BadZipFile,
@@ -60,9 +61,10 @@ def archive_bytes(
     picture: Picture,
     records: Mapping[str, Mapping[str, Any]],
     tables: Mapping[str, Mapping[str, pd.DataFrame]],
+    drawing: bytes = b"",
 ) -> bytes:
-    """Make an archive of a run, and of records by key and tables by trial and key."""
-    members = {RUN: _json(run), RECORDS: _json(records)}
+    """Make an archive of a run and its figure as SVG, and of records by key and tables by trial and key."""
+    members = {RUN: _json(run), RECORDS: _json(records)} | ({DRAWING: drawing} if drawing else {})
     homes: dict[str, str] = {}
     for trial in sorted(tables):
         for name, (keys, content) in _grouped(trial, tables[trial]).items():
@@ -80,7 +82,7 @@ def archive_bytes(
             info = zipfile.ZipInfo(name, DATE)
             info.create_system, info.external_attr = 3, 0o644 << 16  # the same on every system
             # Parquet is compressed already.
-            kind = zipfile.ZIP_DEFLATED if name.endswith(".json") else zipfile.ZIP_STORED
+            kind = zipfile.ZIP_DEFLATED if name.endswith((".json", ".svg")) else zipfile.ZIP_STORED
             target.writestr(info, content, kind, 9)
     return file.getvalue()
 
@@ -133,6 +135,11 @@ class Archive:
     def records(self) -> dict[str, dict[str, Any]]:
         """The provenance of the trials in it, by key."""
         return self._json(RECORDS)
+
+    @property
+    def drawing(self) -> bytes:
+        """The run's figure as SVG; empty where the archive has none."""
+        return self.read(DRAWING) if DRAWING in self.sha256 else b""
 
     def table(self, key: str) -> pd.DataFrame:
         """The table of a trial in it."""
