@@ -55,7 +55,7 @@ def statistics(
     _statistics[(filters // CHUNK, size)](
         moments, standard, *vectors, *[vector.stride(0) for vector in vectors],
         parts, size, pixels // places, tile, eps, momentum,
-        filters, places, CHUNK, _rows(parts * places), num_warps=4,
+        filters, places, CHUNK, _at_once(parts * places), num_warps=4,
     )  # fmt: skip
     return standard
 
@@ -88,7 +88,7 @@ def gradient_sums(
     )  # fmt: skip
     sums = found.new_empty(size, 2, filters)
     _added_up[(2 * filters // CHUNK, size)](
-        found, sums, parts, size, 2 * filters, CHUNK, _rows(parts), num_warps=4
+        found, sums, parts, size, 2 * filters, CHUNK, _at_once(parts), num_warps=4
     )
     return sums, masked
 
@@ -110,7 +110,7 @@ def _tile(setting: tuple[int, int], filters: int) -> tuple[int, int]:
     return max(1, setting[0] // filters), setting[1]
 
 
-def _rows(parts: int) -> int:
+def _at_once(parts: int) -> int:
     return min(ADDED // CHUNK, triton.next_power_of_2(parts))
 
 
