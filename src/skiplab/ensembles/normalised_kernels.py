@@ -8,6 +8,8 @@ and step these passes over memory:
   x̂ = (z − μ)/σ; with a shortcut it also reads y and writes ĝ, which is the shortcut's gradient;
 - ``field_gradient``: reads ĝ and z, writes the gradient of z, γ/σ·(ĝ − mean of ĝ − x̂·mean of ĝ·x̂).
 
+``standard`` (E, 4, F) holds what normalises each channel: μ, the rate 1/σ = 1/√(variance + ε), γ and β.
+
 Means and deviations come from parts by the formula of Chan, Golub and LeVeque, since a difference of sums of squares
 would lose a deviation far below the mean; all sums are float32 and added in a fixed order: no atomics, the same bits
 every time.
@@ -28,10 +30,6 @@ SUMMED = (8192, 8)
 FIELDS = (4096, 4)
 ADDED = 4096  # numbers that one program adds at a time
 CHUNK = 4  # channels that one program adds
-
-
-# ``standard`` (E, 4, F) holds what normalises each channel: mean, rate, scale and shift of
-# z ↦ scale·(z − mean)·rate + shift, the rate being 1/√(variance + ε).
 
 
 def statistics(
