@@ -41,6 +41,7 @@ NAMES = {
     "convolution": "torch.nn.Conv2d._conv_forward",
     "native": "torch._C",
     "storage_id": "torch.UntypedStorage()._cdata",
+    "private_pools": "torch.cuda.memory_snapshot",
 }
 
 
@@ -70,6 +71,38 @@ def test_storage_id() -> None:
             private.storage_id(whole[1:]) == private.storage_id(whole.detach()) == private.storage_id(whole)
         )
         assert private.storage_id(whole) != private.storage_id(other)
+
+
+def segment(pool: tuple[int, int], total: int, taken: int, device: int = 0) -> dict[str, Any]:
+    return {"segment_pool_id": pool, "total_size": total, "allocated_size": taken, "device": device}
+
+
+def test_private_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    segments = [
+        segment((0, 0), 90, 10),
+        segment((0, 1), 50, 20),
+        segment((0, 1), 7, 7),
+        segment((1, 0), 8, 0),
+        segment((0, 1), 50, 0, device=1),
+    ]
+    monkeypatch.setattr(torch.cuda, "get_allocator_backend", lambda: "native")
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
+    assert private.private_pools(torch.device("cuda", 0)) == {(0, 1): 30, (1, 0): 8}
+    assert private.private_pools(torch.device("cuda")) == {(0, 1): 50}
+    monkeypatch.setattr(torch.cuda, "get_allocator_backend", lambda: "cudaMallocAsync")
+    monkeypatch.delattr(torch.cuda, "memory_snapshot")
+    assert private.private_pools(torch.device("cuda", 0)) == {}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
+def test_private_pools_of_a_graph() -> None:
+    here, graph = torch.device("cuda"), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = torch.ones(1 << 20, device=here) * 2
+        del kept
+    assert private.private_pools(here)[graph.pool()] >= 4 << 20
 
 
 @pytest.mark.parametrize("mode", ["zeros", "circular"])

@@ -145,6 +145,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--deadline", type=float, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--drive", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(words)
+    if given.missing and any(": " in lane for lane in given.lanes):
+        parser.error(
+            "--missing lists trials of whole studies, and trials are named too; leave out one of both"
+        )
     if all(": " not in lane for lane in given.lanes):
         if not given.lanes and not given.missing:
             parser.error("name a study, or lanes of its trials, or say --missing")

@@ -307,7 +307,7 @@ def benchmarks(path: Path) -> str:
         took = f"{profile.what[:1].upper()}{profile.what[1:]} took {short_time(profile.seconds)}"
         lines += ["", f"{took}, kernel by kernel:", "", "| kernel | time | calls |", "|---|---|---|"]
         for kernel in profile.kernels:
-            lines.append(f"| `{kernel.name}` | {short_time(kernel.seconds)} | {kernel.calls:.3g} |")
+            lines.append(f"| `{kernel.short_name}` | {short_time(kernel.seconds)} | {kernel.calls:.3g} |")
         if bound := adam_bound(found, profile):
             lines += ["", bound]
     return "\n".join(lines)

@@ -125,3 +125,16 @@ def native(name: str, *values: Any) -> Any:
 def storage_id(tensor: Tensor) -> int:
     """A number that tensors share if and only if they share memory; a tensor on "meta" has no address to go by."""
     return tensor.untyped_storage()._cdata
+
+
+def private_pools(device: torch.device) -> dict[tuple[int, int], int]:
+    """By the private pools of a GPU's memory, such as CUDA graphs have: bytes in them that no tensor takes."""
+    if torch.cuda.get_allocator_backend() != "native":  # others know no pools, and refuse the question
+        return {}
+    index = torch.cuda.current_device() if device.index is None else device.index
+    found: dict[tuple[int, int], int] = {}
+    for segment in torch.cuda.memory_snapshot():
+        pool = segment["segment_pool_id"]
+        if segment["device"] == index and pool != (0, 0):
+            found[pool] = found.get(pool, 0) + segment["total_size"] - segment["allocated_size"]
+    return found

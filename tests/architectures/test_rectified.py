@@ -31,14 +31,14 @@ def test_without_a_rule_it_is_convolution_sum_and_relu() -> None:
 def test_a_rule_is_asked_first_and_may_decline() -> None:
     conv, asked = convolution(), []
 
-    def rule(x: Tensor, given: nn.Conv2d, residual: bool) -> Tensor | None:
-        asked.append((given is conv, residual))
-        return x if residual else None
+    def rule(x: Tensor, given: nn.Module, shortcut: nn.Module | None) -> Tensor | None:
+        asked.append((given, shortcut))
+        return None if shortcut is None else x
 
     with fused_by(rule):
         assert rectified_convolution(X, conv, SHORTCUT) is X
         torch.testing.assert_close(rectified_convolution(X, conv), torch.relu(conv(X)))
-    assert asked == [(True, True), (True, False)]
+    assert asked == [(conv, SHORTCUT), (conv, None)]
     rectified_convolution(X, conv)
     assert len(asked) == 2
 
@@ -47,7 +47,7 @@ def test_parts_with_hooks_are_never_skipped() -> None:
     shortcut, seen = IdentityShortcut(3, 5, 2), []
     for part in (conv := convolution(), shortcut):
         hook = part.register_forward_hook(lambda part, args, output: seen.append(output))
-        with fused_by(lambda x, conv, residual: x):
+        with fused_by(lambda x, conv, shortcut: x):
             y = rectified_convolution(X, conv, shortcut)
         hook.remove()
         assert len(seen) == 1

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.modules.module import register_module_forward_hook
 
 from skiplab.architectures.initialisers import He, UniformByFanIn, standard_normal
+from skiplab.architectures.rectified import fused_by
 from skiplab.architectures.resnet import ResNet
 from skiplab.randomness import torch_generator
 
@@ -34,10 +36,39 @@ def test_the_stem_computes_what_stands_in_it() -> None:
     net = ResNet(**SMALL, generator=torch_generator(0))
     x = standard_normal((3, 3, 8, 8), torch_generator("images"))
     net.stem[2] = nn.Tanh()
-    expected = torch.tanh(normed(F.conv2d(x, net.stem[0].weight, padding=1)))
-    torch.testing.assert_close(net.stem(x), expected)
-    net.stem.append(nn.Identity())
-    torch.testing.assert_close(net.stem(x), expected)
+    field = normed(F.conv2d(x, net.stem[0].weight, padding=1))
+    torch.testing.assert_close(net.stem(x), torch.tanh(field))
+    with fused_by(None, lambda x, *parts: x):
+        torch.testing.assert_close(net.stem(x), torch.tanh(field))
+        net.stem[2] = nn.ReLU()
+        net.stem.append(nn.Tanh())
+        torch.testing.assert_close(net.stem(x), torch.tanh(torch.relu(field)))
+
+
+def test_the_stem_is_a_sequence_that_can_be_cut() -> None:
+    net = ResNet(**SMALL, generator=torch_generator(0))
+    x = standard_normal((3, 3, 8, 8), torch_generator("images"))
+    field = normed(F.conv2d(x, net.stem[0].weight, padding=1))
+    torch.testing.assert_close(net.stem[:2](x), field)
+    torch.testing.assert_close(net.stem[2:](field), torch.relu(field))
+
+
+def test_the_stems_relu_is_called_unless_a_rule_takes_its_place() -> None:
+    net = ResNet(**SMALL, generator=torch_generator(0))
+    x = standard_normal((3, 3, 8, 8), torch_generator("images"))
+    called: list[nn.Module] = []
+    # A hook on all modules, as profilers have it.
+    hook = register_module_forward_hook(lambda part, args, output: called.append(part))
+    expected = net.stem(x)
+    with fused_by(None, lambda x, *parts: None):
+        torch.testing.assert_close(net.stem(x), expected, rtol=0, atol=0)
+    hook.remove()
+    assert called.count(net.stem[2]) == 2
+    with fused_by(None, lambda x, *parts: 2 * expected):
+        torch.testing.assert_close(net.stem(x), 2 * expected)
+        net.stem[2].register_forward_hook(lambda part, args, output: called.append(part))
+        torch.testing.assert_close(net.stem(x), expected)
+    assert called.count(net.stem[2]) == 3
 
 
 @pytest.mark.parametrize("skips", [True, False])

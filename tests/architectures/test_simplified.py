@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.modules.module import register_module_forward_hook
 
 from skiplab.architectures.initialisers import HMWI, KWI, fans, standard_normal
+from skiplab.architectures.rectified import fused_by
 from skiplab.architectures.simplified import (
     SimplifiedPlnNet,
     SimplifiedResMLP,
@@ -164,3 +166,25 @@ def test_wrong_images_are_refused() -> None:
         Refused, match="Images of 3 × 8 are too small to be halved 2 times; pass at least 4 × 4"
     ):
         net(torch.zeros(2, 3, 3, 8, dtype=torch.float64))
+
+
+def test_the_stem_can_be_cut_and_computes_what_stands_in_it() -> None:
+    net = SimplifiedResNet(1, generator=torch_generator(0), dtype=torch.float64)
+    x = standard_normal((2, 3, 8, 8), torch_generator("images"))
+    field = net.stem[0](x)
+    torch.testing.assert_close(net.stem[:1](x), field)
+    called: list[nn.Module] = []
+    # A hook on all modules, as profilers have it.
+    hook = register_module_forward_hook(lambda part, args, output: called.append(part))
+    torch.testing.assert_close(net.stem(x), torch.relu(field))
+    hook.remove()
+    assert called.count(net.stem[1]) == 1
+    with fused_by(lambda x, conv, shortcut: x):
+        assert net.stem(x) is x
+        net.stem[1].register_forward_hook(lambda part, args, output: called.append(part))
+        torch.testing.assert_close(net.stem(x), torch.relu(field))
+        net.stem[1] = nn.Tanh()
+        torch.testing.assert_close(net.stem(x), torch.tanh(field))
+        net.stem[1] = nn.ReLU()
+        net.stem.append(nn.Tanh())
+        torch.testing.assert_close(net.stem(x), torch.tanh(torch.relu(field)))

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from skiplab import linear_algebra as la
 from skiplab.architectures.fully_connected import PlainNet, ResidualNet
 from skiplab.architectures.initialisers import Glorot
+from skiplab.cuda_graphs import held_bytes
 from skiplab.curvature.agreement import close
 from skiplab.curvature.methods import FRACTIONS
 from skiplab.curvature.products import HessianProduct
@@ -125,6 +126,28 @@ def test_replayed_products_of_one_network_are_those_of_its_kernels(activation: s
     assert isinstance(route, Replayed)
     assert route.why_not == ""
     assert list(route._replays) == [torch.Size([3, here.dimension])]
+
+
+def test_graphs_of_one_operator_share_memory_that_does_not_count_as_free() -> None:
+    batches = [(X[:20], Y[:20]), (X[20:], Y[20:])]
+
+    here = HessianProduct(net(PlainNet), batches, criterion=F.cross_entropy)
+    there = [(x.cuda(), y.cuda()) for x, y in batches]
+    gpu = HessianProduct(net(PlainNet).cuda(), there, criterion=F.cross_entropy)
+    for turn in range(8):
+        for count in (2, 3):
+            draw = torch_generator("replayed", turn)
+            vectors = torch.randn(1, count, here.dimension, generator=draw, dtype=torch.float64)
+            torch.testing.assert_close(gpu(vectors.cuda()).cpu(), here(vectors), rtol=1e-9, atol=1e-12)
+    assert gpu.route == "forward mode"
+    graphs = list(gpu._graphs._recorder._graphs)
+    assert len(graphs) == 2 * len(gpu._parts)
+    assert len({graph.pool() for graph in graphs}) == 1
+    held = held_bytes(gpu.device)
+    assert held > 0
+    free, _ = torch.cuda.mem_get_info(gpu.device)
+    unused = torch.cuda.memory_reserved(gpu.device) - torch.cuda.memory_allocated(gpu.device)
+    assert abs(la.available_bytes(gpu.device) - (free + unused - held)) < 64 << 20
 
 
 # At 30 layers of 128 units, autograd's share of a product and the kernels' (in float32, where products are rounded to

@@ -16,7 +16,9 @@ from skiplab.architectures import ARCHITECTURES, examples
 from skiplab.architectures.fully_connected import HyperResidualNet, PlainNet
 from skiplab.checks import Refused
 from skiplab.curvature import products as module_under_test
+from skiplab.curvature.output_loss import kind_of
 from skiplab.curvature.products import HessianProduct, hessian_product
+from skiplab.curvature.sweeps import streams
 from skiplab.ensembles import Ensemble
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
@@ -418,6 +420,84 @@ def test_what_does_not_fit_into_memory_is_computed_again(monkeypatch: pytest.Mon
         assert all(route._state is None for _, _, route in again._parts if hasattr(route, "_state"))
         assert all(route._graph is None for _, _, route in again._parts if hasattr(route, "_graph"))
         assert_equal(again(vectors), kept(vectors))
+
+
+class Scaled(nn.Module):
+    """A criterion of one's own whose scale may change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 1.0
+
+    def forward(self, output: Tensor, target: Tensor) -> Tensor:
+        return self.scale * (output - target).pow(4).mean()
+
+
+def test_what_happens_to_criterion_and_target_later_does_not_reach_the_operator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even where the loss is differentiated again, as on another stream."""
+    now = [0]
+    monkeypatch.setattr(streams, "stream_number", lambda device: now[0])
+    net, x = seeded(lambda: nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))), normal(6, 4)
+    scaled, weights = Scaled(), torch.ones(2, 3, dtype=torch.float64)
+    criteria = (
+        scaled,
+        nn.BCEWithLogitsLoss(pos_weight=weights[0]),
+        partial(F.binary_cross_entropy_with_logits, pos_weight=weights[1]),
+    )
+    targets = [normal(6, 3, seed="target").sigmoid() for _ in criteria]
+    products = [
+        HessianProduct(net, (x, target), criterion=criterion)
+        for criterion, target in zip(criteria, targets, strict=True)
+    ]
+    assert {product.route for product in products} == {"forward mode"}
+    vectors = normal(1, 2, products[0].dimension, seed="vectors")
+    before = [product(vectors) for product in products]
+    scaled.scale = 2.0
+    weights.mul_(3)
+    for target in targets:
+        target.mul_(0.5)
+    for now[0] in (0, 1):
+        for product, expected in zip(products, before, strict=True):
+            assert_equal(product(vectors), expected)
+
+
+def test_a_penalty_on_the_networks_weights_stays_one() -> None:
+    class Penalised(nn.Module):
+        def __init__(self, network: nn.Module) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, output: Tensor, target: Tensor) -> Tensor:
+            return CE(output, target) + sum(p.square().sum() for p in self.network.parameters())
+
+    net, batch = seeded(lambda: nn.Linear(4, 3)), (normal(6, 4), classes(3, 6))
+    product = HessianProduct(net, batch, criterion=Penalised(net))
+    plain = HessianProduct(net, batch, criterion=CE)
+    vectors = normal(1, 2, product.dimension, seed="vectors")
+    assert_equal(product(vectors), plain(vectors) + 2 * vectors)
+
+
+def test_a_criterion_that_cannot_be_copied_is_used_as_it_is() -> None:
+    class Generating(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.endless = (number for number in range(3))
+
+        def forward(self, output: Tensor, target: Tensor) -> Tensor:
+            return CE(output, target)
+
+    net, batch = seeded(lambda: nn.Linear(4, 3)), (normal(6, 4), classes(3, 6))
+    found, expected = (HessianProduct(net, batch, criterion=criterion) for criterion in (Generating(), CE))
+    vectors = normal(1, 2, found.dimension, seed="vectors")
+    assert_equal(found(vectors), expected(vectors))
+
+
+def test_the_kind_of_a_criterion_is_its_class_or_function() -> None:
+    assert kind_of(nn.CrossEntropyLoss()) == "torch.nn.modules.loss.CrossEntropyLoss"
+    assert kind_of(F.cross_entropy) == kind_of(partial(F.cross_entropy, label_smoothing=0.1))
+    assert kind_of(F.cross_entropy) == "torch.nn.functional.cross_entropy"
 
 
 def test_training_on_does_not_reach_the_operator() -> None:

@@ -6,12 +6,14 @@ Without a GPU the kernels are interpreted (tests/conftest.py), which knows float
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import register_parametrization
 
 from skiplab.architectures.convolutional import IdentityShortcut
 from skiplab.architectures.rectified import normalised_convolution
@@ -155,10 +157,15 @@ def test_sums_over_the_batch_do_not_depend_on_its_parts(
     assert max(errors.values()) < 1e-6, errors
 
 
+@pytest.mark.parametrize("tile", [16, 128])
 @pytest.mark.parametrize("height", [6, 5], ids=["by blocks", "by pixels"])
-def test_a_mean_far_above_the_deviation_does_no_harm(height: int) -> None:
+def test_a_mean_far_above_the_deviation_does_no_harm(
+    height: int, tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from skiplab.ensembles import normalised_kernels, wide_blocks, wide_kernels
 
+    monkeypatch.setattr(wide_blocks, "MAPPED", (tile, 4, 1))
+    monkeypatch.setitem(wide_kernels.TILES, "forward", {16: (tile, 4, 1)})
     x = (draws(E, B, height, 6, 16).float() + 300).to(DEVICE)
     kernels = torch.zeros(E, 9, 16, 16, device=DEVICE)
     kernels[:, 4] = torch.eye(16)
@@ -174,6 +181,34 @@ def test_a_mean_far_above_the_deviation_does_no_harm(height: int) -> None:
     variance = exact.var(1, correction=0)
     torch.testing.assert_close(standard[:, 1].double(), (variance + EPS).rsqrt(), rtol=2e-5, atol=0)
     torch.testing.assert_close(running[1].double(), exact.var(1), rtol=4e-5, atol=0)
+
+
+@pytest.mark.parametrize("places", [1, 4])
+def test_moments_of_parts_are_put_together_as_in_float64(
+    places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts whose means are a few roundings apart: their sum in float32 is off by more than they are."""
+    from skiplab.ensembles import normalised_kernels
+
+    monkeypatch.setattr(normalised_kernels, "ADDED", normalised_kernels.CHUNK)  # one part after the other
+    parts, tile, mean = 64 // places, 16, 300.0
+    pixels = parts * tile - 5  # at each place; the last part has fewer
+    steps = torch.randint(4, (parts, 1, places, 16), generator=torch_generator("steps"))
+    means = mean + steps.double() * 2**-15  # the distance of two numbers in float32 there
+    within = tile * 2.0**-32 * draws(parts, 1, places, 16, name="within").abs()
+    moments = torch.stack([means, within.float().double()], 2)
+    counts = torch.tensor([tile] * (parts - 1) + [tile - 5], dtype=torch.float64)[:, None, None, None]
+    every = pixels * places
+    centre = (counts * means).sum((0, 2)) / every
+    squares = (moments[:, :, 1] + counts * (means - centre[:, None]).square()).sum((0, 2))
+    ones = torch.ones(1, 16, device=DEVICE)
+    running = torch.zeros_like(ones), torch.ones_like(ones)
+    standard = normalised_kernels.statistics(
+        moments.float().to(DEVICE), tile, every, 0.0, 1.0, *running, ones, ones
+    ).cpu()
+    assert float((standard[:, 0].double() - centre).abs().max()) <= 2**-16  # the nearest number in float32
+    torch.testing.assert_close(standard[:, 1].double(), (squares / every).rsqrt(), rtol=1e-5, atol=0)
+    torch.testing.assert_close(running[1].cpu().double(), squares / (every - 1), rtol=1e-5, atol=0)
 
 
 def batch(size: int = E) -> tuple[Tensor, Tensor]:
@@ -316,50 +351,129 @@ def test_who_looks_at_a_part_through_a_hook_sees_it(fused: list[tuple[Any, ...]]
 
 
 class Net(nn.Module):
-    """One normalised convolution with a shortcut, of other settings than usual."""
+    """One normalised convolution, perhaps with a shortcut, of other settings and kinds than usual."""
 
     def __init__(
-        self, seed: int, conv: Any, norm: Any, shortcut: tuple[int, int, int] | None, kind: Any
+        self,
+        seed: int,
+        conv: dict[str, Any],
+        norm: dict[str, Any],
+        shortcut: tuple[int, int, int] | None = None,
+        *,
+        passed: Callable[[Tensor], Tensor] = lambda x: x,
     ) -> None:
         super().__init__()
         usual = {"in_channels": 16, "out_channels": 16, "kernel_size": 3, "padding": 1, "bias": False}
+        usual |= {"kind": nn.Conv2d} | conv
+        norm = {"kind": nn.BatchNorm2d, "num_features": usual["out_channels"]} | norm
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.conv = nn.Conv2d(**usual | conv)
-        self.norm = kind(self.conv.out_channels, **norm)
+            self.conv = usual.pop("kind")(**usual)
+        self.norm = norm.pop("kind")(**norm)
         self.shortcut = None if shortcut is None else IdentityShortcut(*shortcut)
+        self.passed = passed
 
     def forward(self, x: Tensor) -> Tensor:
-        return normalised_convolution(x, self.conv, self.norm, self.shortcut, x)
+        return normalised_convolution(x, self.conv, self.norm, self.shortcut, self.passed(x))
 
 
 class OwnNorm(nn.BatchNorm2d):
     """Of which nobody knows what it computes."""
 
 
+class OwnConv(nn.Conv2d):
+    """A convolution by standardised weights, as some networks without normalisation have it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        apart = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
+        return self._conv_forward(x, apart / apart.std((1, 2, 3), keepdim=True), None)
+
+
+class Tripled(nn.Module):
+    """A parametrisation of weights."""
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return 3 * weight + 1
+
+
+def parametrised(**settings: Any) -> nn.Module:
+    conv = nn.Conv2d(**settings)
+    register_parametrization(conv, "weight", Tripled())
+    return conv
+
+
+def in_a_row(**settings: Any) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(**settings), nn.Hardtanh())
+
+
 @pytest.mark.parametrize(
-    ("conv", "norm", "shortcut", "kind"),
+    ("conv", "norm", "shortcut"),
     [
-        ({"bias": True}, {}, None, nn.BatchNorm2d),
-        ({"out_channels": 24}, {}, None, nn.BatchNorm2d),
-        ({"padding": 0}, {}, None, nn.BatchNorm2d),
-        ({}, {"affine": False}, None, nn.BatchNorm2d),
-        ({}, {"track_running_stats": False}, None, nn.BatchNorm2d),
-        ({}, {}, None, OwnNorm),
-        ({}, {}, None, nn.InstanceNorm2d),
-        ({"in_channels": 32}, {}, (32, 16, 1), nn.BatchNorm2d),
+        ({"bias": True}, {}, None),
+        ({"out_channels": 24}, {}, None),
+        ({"padding": 0}, {}, None),
+        ({"kind": OwnConv}, {}, None),
+        ({"kind": parametrised}, {}, None),
+        ({"kind": in_a_row}, {}, None),
+        ({}, {"affine": False}, None),
+        ({}, {"track_running_stats": False}, None),
+        ({}, {"kind": OwnNorm}, None),
+        ({}, {"kind": nn.InstanceNorm2d}, None),
+        ({"in_channels": 32}, {}, (32, 16, 1)),
     ],
     ids=str,
 )
 def test_what_the_kernels_do_not_know_is_left_to_torch(
-    conv: Any, norm: Any, shortcut: Any, kind: Any, fused: list[tuple[Any, ...]]
+    conv: Any, norm: Any, shortcut: Any, fused: list[tuple[Any, ...]]
 ) -> None:
-    nets = [Net(seed, conv, norm, shortcut, kind).to(DEVICE) for seed in range(E)]
-    x = draws(B, nets[0].conv.in_channels, 6, 6).float().to(DEVICE)
+    x = draws(B, conv.get("in_channels", 16), 6, 6).float().to(DEVICE)
+    assert_left_to_torch([Net(seed, conv, norm, shortcut).to(DEVICE) for seed in range(E)], x, fused)
+
+
+def assert_left_to_torch(
+    nets: list[Net], x: Tensor, fused: list[tuple[Any, ...]], tolerance: float = 1e-4
+) -> None:
     with torch.no_grad():
         found = Ensemble.of(nets, backend="batched").train()(x)
+        expected = torch.stack([net.train()(x) for net in nets])
     assert not fused
-    torch.testing.assert_close(found, torch.stack([net(x) for net in nets]).detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance / 10)
+
+
+@pytest.mark.parametrize(
+    "passed",
+    [lambda x: x[..., :1, :1], lambda x: x[:1], lambda x: x[0], lambda x: x[0, 0, 0], lambda x: x.double()],
+    ids=["one pixel", "one image", "without the batch", "one row", "another type"],
+)
+def test_what_a_shortcut_passes_is_added_as_torch_adds_it(
+    passed: Callable[[Tensor], Tensor], fused: list[tuple[Any, ...]]
+) -> None:
+    nets = [Net(seed, {}, {}, (16, 16, 1), passed=passed).to(DEVICE) for seed in range(E)]
+    assert_left_to_torch(nets, draws(B, 16, 6, 6).float().to(DEVICE), fused)
+
+
+def test_vectors_in_bfloat16_are_left_to_torch(fused: list[tuple[Any, ...]]) -> None:
+    nets = [Net(seed, {}, {}).to(DEVICE, torch.bfloat16) for seed in range(E)]
+    assert_left_to_torch(nets, draws(B, 16, 6, 6).to(DEVICE, torch.bfloat16), fused, tolerance=2**-5)
+
+
+@pytest.mark.parametrize(
+    ("channels", "norm", "words"),
+    [
+        (8, {}, "expected input"),
+        (32, {}, "expected input"),
+        (3, {}, "expected input"),
+        (16, {"num_features": 8}, "running_mean should contain"),
+        (16, {"num_features": 32}, "running_mean should contain"),
+    ],
+)
+def test_channels_that_do_not_agree_are_refused_as_torch_does(
+    channels: int, norm: dict[str, Any], words: str, fused: list[tuple[Any, ...]]
+) -> None:
+    ensemble = Ensemble.of([Net(seed, {}, norm).to(DEVICE) for seed in range(E)], backend="batched")
+    with pytest.raises(RuntimeError, match=words), torch.no_grad():
+        ensemble.train()(draws(B, channels, 6, 6).float().to(DEVICE))
+    assert not fused
 
 
 @pytest.mark.parametrize(("momentum", "training"), [(0.3, True), (None, False)])
@@ -370,7 +484,6 @@ def test_other_momenta_and_shortcuts_that_widen(
         {"out_channels": 32, "stride": 2},
         {"momentum": momentum, "eps": 1e-3},
         (16, 32, 2),
-        nn.BatchNorm2d,
     )
     nets = [Net(seed, *settings).to(DEVICE).train(training) for seed in range(E)]
     x = draws(B, 16, 5, 6).float().to(DEVICE)
@@ -384,7 +497,7 @@ def test_other_momenta_and_shortcuts_that_widen(
 
 
 def test_running_statistics_that_are_not_tracked_any_more_stay(fused: list[tuple[Any, ...]]) -> None:
-    nets = [Net(seed, {}, {}, None, nn.BatchNorm2d).to(DEVICE) for seed in range(E)]
+    nets = [Net(seed, {}, {}).to(DEVICE) for seed in range(E)]
     for net in nets:
         net.norm.track_running_stats = False  # after it was built: its buffers are there
     ensemble = Ensemble.of(nets, backend="batched").train()
@@ -397,9 +510,7 @@ def test_running_statistics_that_are_not_tracked_any_more_stay(fused: list[tuple
 
 
 def test_one_value_per_channel_is_refused_as_torch_does(fused: list[tuple[Any, ...]]) -> None:
-    ensemble = Ensemble.of(
-        [Net(seed, {}, {}, None, nn.BatchNorm2d).to(DEVICE) for seed in range(E)], backend="batched"
-    )
+    ensemble = Ensemble.of([Net(seed, {}, {}).to(DEVICE) for seed in range(E)], backend="batched")
     with pytest.raises(ValueError, match="more than 1 value per channel"), torch.no_grad():
         ensemble.train()(draws(1, 16, 1, 1).float().to(DEVICE))
     assert not fused
@@ -418,6 +529,62 @@ def test_derivatives_inside_the_mapping_are_left_to_torch(fused: list[tuple[Any,
         images = x[index].float().requires_grad_()
         (expected,) = torch.autograd.grad(net.eval()(images).sum(), images)
         torch.testing.assert_close(found[index], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_derivatives_by_what_a_shortcut_passes_are_left_to_torch(fused: list[tuple[Any, ...]]) -> None:
+    nets = [Net(seed, {}, {}, (16, 16, 1)).to(DEVICE).eval() for seed in range(E)]
+    ensemble = Ensemble.of(nets, backend="batched").train(False)
+    x = draws(B, 16, 6, 6).float().to(DEVICE)
+
+    def gradient(parameters: dict[str, Tensor], fixed: dict[str, Tensor]) -> Tensor:
+        def loss(passed: Tensor) -> Tensor:
+            ensemble.skeleton.passed = lambda x: passed
+            return ensemble.call_member(parameters, fixed, x).square().sum()
+
+        return torch.func.grad(loss)(x)
+
+    with ensemble._wide(fused=True):
+        found = ensemble.map(gradient, (0, 0), ensemble.parameters, ensemble.fixed)
+    assert not fused
+    for index, net in enumerate(nets):
+        passed = x.clone().requires_grad_()
+        net.passed = lambda x, passed=passed: passed
+        (expected,) = torch.autograd.grad(net(x).square().sum(), passed)
+        torch.testing.assert_close(found[index], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_second_derivative_is_refused() -> None:
+    x = draws(E, B, 3, 3, 16).float().to(DEVICE).requires_grad_()
+    vectors = draws(4, E, 16, name="vectors").abs().float().to(DEVICE)
+    weight = draws(E, 16, 16, 3, 3, name="weight").float().to(DEVICE)
+    y = NormalisedConvolution.apply(x, weight, *vectors, None, 1, 1, True, EPS, MOMENTUM)
+    (gradient,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_vectors_whose_numbers_lie_apart_are_read_and_changed_where_they_are() -> None:
+    x, weight = draws(E, B, 3, 3, 16), draws(E, 16, 16, 3, 3, name="weight")
+    vectors = draws(4, 16, E, name="vectors").abs()
+    results = []
+    for function, dtype in ((one_by_one, torch.float64), (NormalisedConvolution.apply, torch.float32)):
+        apart = [each.to(DEVICE, dtype, copy=True).T for each in vectors]
+        assert all(each.stride(1) == E for each in apart)
+        y = function(x.to(DEVICE, dtype), weight.to(DEVICE, dtype), *apart, None, 1, 1, True, EPS, MOMENTUM)
+        results.append([y, *apart])
+    assert_near(*reversed(results), 1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:(invalid value|overflow) encountered")  # numpy's, as it interprets
+def test_pixels_that_a_last_tile_does_not_have_add_nothing() -> None:
+    """Not even where (0 − mean)/deviation overflows, which times a gradient of 0 is NaN."""
+    from skiplab.ensembles import normalised_kernels
+
+    z = torch.full((1, 1, 3, 3, 16), 3e38, device=DEVICE)
+    mean_rate_scale_shift = torch.tensor([3e38, 300.0, 1.0, 1.0], device=DEVICE)
+    standard = mean_rate_scale_shift[None, :, None].repeat(1, 1, 16)
+    sums, _ = normalised_kernels.gradient_sums(torch.ones_like(z), None, z, standard)
+    assert torch.equal(sums, torch.tensor([9.0, 0.0], device=DEVICE)[None, :, None].repeat(1, 1, 16))
 
 
 @pytest.mark.gpu

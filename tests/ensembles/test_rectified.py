@@ -5,6 +5,7 @@ Without a GPU the kernels are interpreted (tests/conftest.py), which knows float
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import register_parametrization
 
 from skiplab.architectures.convolutional import IdentityShortcut
 from skiplab.architectures.rectified import rectified_convolution
@@ -213,23 +215,97 @@ def test_who_looks_at_a_convolution_through_a_hook_sees_it(fused: list[tuple[Any
     ids=str,
 )  # fmt: skip
 def test_other_convolutions_are_left_to_torch(settings: dict[str, Any], fused: list[tuple[Any, ...]]) -> None:
-    usual = {"in_channels": 16, "out_channels": 16, "kernel_size": 3, "padding": 1}
+    x = draws(B, settings.get("in_channels", 16), 7, 7).float().to(DEVICE)
+    assert_left_to_torch(nn.Conv2d(**USUAL | settings), None, x, fused)
 
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            with torch.random.fork_rng(devices=[]):
-                self.conv = nn.Conv2d(**usual | settings)  # type: ignore[arg-type]
 
-        def forward(self, x: Tensor) -> Tensor:
-            return rectified_convolution(x, self.conv)
+USUAL: dict[str, Any] = {"in_channels": 16, "out_channels": 16, "kernel_size": 3, "padding": 1}
 
-    nets = [Net().to(DEVICE) for _ in range(E)]
-    x = draws(B, nets[0].conv.in_channels, 7, 7).float().to(DEVICE)
+
+class OwnConv(nn.Conv2d):
+    """By weights without their mean."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._conv_forward(x, self.weight - self.weight.mean(), self.bias)
+
+
+class OwnShortcut(IdentityShortcut):
+    """Of half the strength."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) / 2
+
+
+class Tripled(nn.Module):
+    """A parametrisation of weights."""
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return 3 * weight
+
+
+@pytest.mark.parametrize(
+    ("conv", "shortcut"),
+    [
+        (OwnConv(**USUAL), None),
+        (register_parametrization(nn.Conv2d(**USUAL), "weight", Tripled()), None),
+        (register_parametrization(nn.Conv2d(**USUAL), "bias", Tripled()), None),
+        (nn.Sequential(nn.Conv2d(**USUAL), nn.Hardtanh()), None),
+        (nn.Conv2d(**USUAL), OwnShortcut(16, 16, 1)),
+        (nn.Conv2d(**USUAL), nn.Conv2d(16, 16, 1)),
+        (nn.Conv2d(**USUAL | {"out_channels": 32, "stride": 2}), nn.Conv2d(16, 32, 1, 2)),
+    ],
+    ids=str,
+)
+def test_parts_of_other_kinds_are_left_to_torch(
+    conv: nn.Module, shortcut: nn.Module | None, fused: list[tuple[Any, ...]]
+) -> None:
+    assert_left_to_torch(conv, shortcut, draws(B, 16, 7, 7).float().to(DEVICE), fused)
+
+
+class Net(nn.Module):
+    """One rectified convolution."""
+
+    def __init__(self, conv: nn.Module, shortcut: nn.Module | None, seed: int = 0) -> None:
+        super().__init__()
+        self.conv, self.shortcut = copy.deepcopy(conv), copy.deepcopy(shortcut)
+        with torch.no_grad():
+            for place, parameter in enumerate(self.parameters()):
+                drawn = torch.randn(parameter.shape, generator=torch_generator("part", seed, place))
+                parameter.copy_(drawn / parameter[0].numel() ** 0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return rectified_convolution(x, self.conv, self.shortcut)
+
+
+def assert_left_to_torch(
+    conv: nn.Module, shortcut: nn.Module | None, x: Tensor, fused: list[tuple[Any, ...]]
+) -> None:
+    nets = [Net(conv, shortcut, seed).to(DEVICE) for seed in range(E)]
     with torch.no_grad():
         found = Ensemble.of(nets, backend="batched")(x)
     assert not fused
     torch.testing.assert_close(found, torch.stack([net(x) for net in nets]).detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("channels", [3, 8, 32])
+def test_channels_that_do_not_agree_are_refused_as_torch_does(
+    channels: int, fused: list[tuple[Any, ...]]
+) -> None:
+    ensemble = Ensemble.of(
+        [Net(nn.Conv2d(**USUAL), None, seed).to(DEVICE) for seed in range(E)], backend="batched"
+    )
+    with pytest.raises(RuntimeError, match="expected input"), torch.no_grad():
+        ensemble(draws(B, channels, 7, 7).float().to(DEVICE))
+    assert not fused
+
+
+def test_a_second_derivative_is_refused() -> None:
+    x = draws(E, B, 3, 3, 16).float().to(DEVICE).requires_grad_()
+    weight, bias = draws(E, 16, 16, 3, 3, name="weight").float(), draws(E, 16, name="bias").float()
+    y = rectified.RectifiedConvolution.apply(x, weight.to(DEVICE), bias.to(DEVICE), 1, False)
+    (gradient,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
 
 
 def test_derivatives_inside_the_mapping_are_left_to_torch(fused: list[tuple[Any, ...]]) -> None:

@@ -120,6 +120,13 @@ def test_what_is_planned_is_what_is_held(dtype, steps):
     assert held == pytest.approx(planned, rel=0.02)
 
 
+def test_what_graphs_hold_is_not_free(monkeypatch):
+    for name, value in (("mem_get_info", (1000, 5000)), ("memory_reserved", 300), ("memory_allocated", 120)):
+        monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
+    monkeypatch.setattr(memory, "held_bytes", lambda device: 70)
+    assert available_bytes("cuda") == 1000 + 300 - 120 - 70
+
+
 def test_nothing_plans_with_more_than_is_allowed():
     free = available_bytes()
     with memory.allowing(10**7):

@@ -54,6 +54,17 @@ def test_what_is_missing_gets_less_as_trials_end(tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().out.splitlines() == both[1:]
 
 
+def test_what_is_missing_is_not_asked_of_named_trials(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit):
+        tool("lanes").main(
+            ["--store", str(tmp_path), "--scale", "smoke", "--missing", f"{ITEM}: plain, 5 layers"]
+        )
+    assert "--missing lists trials of whole studies" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_names_are_listed_and_a_wrong_one_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert tool("lanes").main(["--scale", "smoke", ITEM]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{ITEM}: plain, 5 layers", f"{ITEM}: residual, 5 layers"]

@@ -14,9 +14,8 @@ from torch import nn
 
 from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, ImageSizes, conv3x3
 from skiplab.architectures.initialisers import He, Initialiser
-from skiplab.architectures.rectified import normalised_convolution
+from skiplab.architectures.rectified import is_plain_relu, normalised_by_rule, normalised_convolution
 from skiplab.shapes import Images
-from skiplab.torch_private import has_hooks
 
 HE_INIT = He()
 
@@ -38,19 +37,20 @@ class BasicBlock(nn.Module):
 
 
 class NormalisedStem(nn.Sequential):
-    """A 3 × 3 convolution, batch normalisation, then the ReLU."""
-
-    def __init__(self, channels: int, filters: int, *, dtype: torch.dtype) -> None:
-        conv = conv3x3(channels, filters, 1, bias=False, dtype=dtype)
-        super().__init__(conv, nn.BatchNorm2d(filters, dtype=dtype), nn.ReLU())
+    """A convolution, a normalisation, then the ReLU (``normalised_stem``), or what was put in their places."""
 
     def forward(self, x: Images) -> Images:
-        # Whoever put something else in its place gets that.
-        if [type(part) for part in self] != [nn.Conv2d, nn.BatchNorm2d, nn.ReLU] or has_hooks(self[2]):
-            return super().forward(x)
-        conv, norm, _ = self
-        assert isinstance(conv, nn.Conv2d)
-        return normalised_convolution(x, conv, norm)
+        if len(self) == 3 and is_plain_relu(self[2]):
+            fused = normalised_by_rule(x, self[0], self[1])
+            if fused is not None:
+                return fused
+        return super().forward(x)
+
+
+def normalised_stem(channels: int, filters: int, *, dtype: torch.dtype) -> NormalisedStem:
+    """A 3 × 3 convolution, batch normalisation, then the ReLU."""
+    conv = conv3x3(channels, filters, 1, bias=False, dtype=dtype)
+    return NormalisedStem(conv, nn.BatchNorm2d(filters, dtype=dtype), nn.ReLU())
 
 
 class ResNet(GroupedNet):
@@ -67,6 +67,6 @@ class ResNet(GroupedNet):
         dtype: torch.dtype = torch.float32,
         **layout: Unpack[ImageSizes],
     ) -> None:
-        stem, block = partial(NormalisedStem, dtype=dtype), partial(BasicBlock, skips=skips, dtype=dtype)
+        stem, block = partial(normalised_stem, dtype=dtype), partial(BasicBlock, skips=skips, dtype=dtype)
         draws: Any = {"generator": generator, "init": init, "output_init": output_init}
         super().__init__(stem, block, blocks, dtype=dtype, **draws, **layout)

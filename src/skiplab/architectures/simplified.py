@@ -23,10 +23,9 @@ from torch.nn import functional as F
 from skiplab.architectures.convolutional import GroupedNet, IdentityShortcut, ImageSizes, conv3x3
 from skiplab.architectures.expected import rows
 from skiplab.architectures.initialisers import HMWI, KWI, Initialiser, UniformByFanIn, undrawn
-from skiplab.architectures.rectified import rectified_convolution
+from skiplab.architectures.rectified import is_plain_relu, rectified_by_rule, rectified_convolution
 from skiplab.checks import require, whole_numbers
 from skiplab.shapes import Images, Rows
-from skiplab.torch_private import has_hooks
 
 KWI_INIT, HMWI_INIT, OUTPUT_INIT = KWI(), HMWI(), UniformByFanIn()
 
@@ -66,17 +65,19 @@ class SimplifiedResidualBlock(SimplifiedPlainBlock):
 
 
 class SimplifiedStem(nn.Sequential):
-    """A 3 × 3 convolution with bias, then the ReLU."""
-
-    def __init__(self, channels: int, filters: int, *, dtype: torch.dtype) -> None:
-        super().__init__(conv3x3(channels, filters, 1, bias=True, dtype=dtype), nn.ReLU())
+    """A convolution, then the ReLU (``simplified_stem``), or what was put in their places."""
 
     def forward(self, x: Images) -> Images:
-        conv, relu = self
-        if has_hooks(relu):
-            return relu(conv(x))
-        assert isinstance(conv, nn.Conv2d)
-        return rectified_convolution(x, conv)
+        if len(self) == 2 and is_plain_relu(self[1]):
+            fused = rectified_by_rule(x, self[0])
+            if fused is not None:
+                return fused
+        return super().forward(x)
+
+
+def simplified_stem(channels: int, filters: int, *, dtype: torch.dtype) -> SimplifiedStem:
+    """A 3 × 3 convolution with bias, then the ReLU."""
+    return SimplifiedStem(conv3x3(channels, filters, 1, bias=True, dtype=dtype), nn.ReLU())
 
 
 class SimplifiedPlnNet(GroupedNet):
@@ -92,7 +93,7 @@ class SimplifiedPlnNet(GroupedNet):
         dtype: torch.dtype = torch.float32,
         **layout: Unpack[ImageSizes],
     ) -> None:
-        stem, block = partial(SimplifiedStem, dtype=dtype), partial(SimplifiedPlainBlock, dtype=dtype)
+        stem, block = partial(simplified_stem, dtype=dtype), partial(SimplifiedPlainBlock, dtype=dtype)
         inits: dict[str, Any] = {"init": init, "output_init": output_init}
         super().__init__(stem, block, blocks, generator=generator, dtype=dtype, **inits, **layout)
 
@@ -110,7 +111,7 @@ class SimplifiedResNet(GroupedNet):
         dtype: torch.dtype = torch.float32,
         **layout: Unpack[ImageSizes],
     ) -> None:
-        stem, block = partial(SimplifiedStem, dtype=dtype), partial(SimplifiedResidualBlock, dtype=dtype)
+        stem, block = partial(simplified_stem, dtype=dtype), partial(SimplifiedResidualBlock, dtype=dtype)
         inits: dict[str, Any] = {"init": init, "output_init": output_init}
         super().__init__(stem, block, blocks, generator=generator, dtype=dtype, **inits, **layout)
 

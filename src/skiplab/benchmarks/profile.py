@@ -23,6 +23,13 @@ class Kernel:
     seconds: float
     calls: float
 
+    @property
+    def short_name(self) -> str:
+        """The name without what C++ puts around it, as long as a table lets it be."""
+        name = self.name.removeprefix("void ").replace("at::native::", "")
+        name = name.replace("(anonymous namespace)::", "")
+        return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -36,15 +43,19 @@ class Profile:
     kernels: tuple[Kernel, ...]
 
 
-def measure_profiles(device: str) -> list[Profile]:
-    """The steps and products that the benchmarks time, in the precision of mixed trials, kernel by kernel."""
+def measure_profiles(device: str, *, times: int = TIMES) -> list[Profile]:
+    """Training steps and Hessian products of networks of the benchmarks' sizes, kernel by kernel.
+
+    The ResNets are those with as many layers as the convolutional networks before them. On a GPU steps are those of
+    mixed trials, in bfloat16.
+    """
     from skiplab.reproduction.arithmetic import steady_arithmetic
 
     found = []
     with steady_arithmetic(device):
         for what, make in _runs(device).items():
             fresh_start(device)
-            found.append(profile_of(what, make(), device))
+            found.append(profile_of(what, make(), device, times=times))
     return found
 
 
@@ -76,7 +87,7 @@ def longest_first(found: list[tuple[str, float, int]], times: int) -> tuple[Kern
     """Names, microseconds and calls of so many runs as kernels per run, short ones together at the end."""
     by_name: dict[str, list[float]] = {}
     for name, taken, calls in found:
-        own = by_name.setdefault(_short(name), [0.0, 0.0])
+        own = by_name.setdefault(name, [0.0, 0.0])
         own[0], own[1] = own[0] + taken, own[1] + calls
     ordered = sorted(by_name.items(), key=lambda each: -each[1][0])
     shown = [
@@ -87,12 +98,6 @@ def longest_first(found: list[tuple[str, float, int]], times: int) -> tuple[Kern
         return tuple(shown)
     others = Kernel(OTHERS, sum(each.seconds for each in rest), sum(each.calls for each in rest))
     return (*shown[:MOST_KERNELS], others)
-
-
-def _short(name: str) -> str:
-    """A kernel's name without what C++ puts around it."""
-    name = name.removeprefix("void ").replace("at::native::", "").replace("(anonymous namespace)::", "")
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def _runs(device: str) -> dict[str, Callable[[], Callable[[], object]]]:
@@ -112,7 +117,7 @@ def _runs(device: str) -> dict[str, Callable[[], Callable[[], object]]]:
         f"one training step of {wide.networks} convolutional networks of {wide.layers} layers": lambda: _step(
             wide, shape, device
         ),
-        f"one training step of {wide.networks} ResNets of {normalised.layers} layers, normalised": lambda: (
+        f"one training step of {normalised.networks} ResNets of {normalised.layers} layers, normalised": lambda: (
             _step(normalised, shape, device)
         ),
         f"one Hessian product each of {curved.networks} networks of {curved.depth} layers": lambda: (

@@ -136,7 +136,7 @@ def profile_table(profile: Profile) -> Table:
     for heading in ("time", "calls"):
         table.add_column(heading, justify="right", no_wrap=True)
     for kernel in profile.kernels:
-        table.add_row(kernel.name, short_time(kernel.seconds), f"{kernel.calls:.3g}")
+        table.add_row(kernel.short_name, short_time(kernel.seconds), f"{kernel.calls:.3g}")
     return table
 
 

@@ -6,7 +6,11 @@ import torch
 from torch import Tensor
 
 
-def close(one: Tensor, other: Tensor) -> bool:
-    """Whether they differ by no more than rounding along a pass makes of it, relative to the second's norm."""
+def close(one: Tensor, other: Tensor, dim: int | None = None) -> bool:
+    """Whether they differ by no more than rounding along a pass makes of it, relative to the second's norm.
+
+    With an axis, each vector along it has to, relative to its own norm.
+    """
     tolerance = 1e-3 if other.dtype == torch.float32 else 1e-10
-    return bool((one - other).norm() <= tolerance * other.norm())
+    apart, length = (torch.linalg.vector_norm(each, dim=dim) for each in (one - other, other))
+    return bool((apart <= tolerance * length).all())

@@ -222,7 +222,7 @@ def _is_over(state: la.Tridiagonal) -> Tensor:
 
 
 def _require_symmetric(product: HessianProduct, settings: SpectrumSettings) -> None:
-    if product.route != "forward mode":
+    if not product.by_hand:
         # Our rules are symmetric; autograd's second derivatives may be wrong, say in a function of the user's own.
         la.require_symmetric(
             product,

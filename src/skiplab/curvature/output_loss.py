@@ -5,6 +5,7 @@ The second derivative times a direction comes from autograd, and by hand for the
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,8 +28,9 @@ class OutputLoss:
     """The criterion as a function of the output (E, …): losses, gradient, and second derivative by autograd."""
 
     def __init__(self, criterion: Criterion, output: Tensor, target: Tensor) -> None:
-        self._criterion, self._output, self._target = criterion, output.detach().clone(), target
-        self._graphs: dict[tuple[None, int], _Graph] = {}
+        # Copies: both are read again later, where another stream computes.
+        self._criterion, self._output, self._target = criterion, output.detach().clone(), target.clone()
+        self._graphs: dict[tuple[None, int], _GradientGraph] = {}
         graph = self._graph()
         self.losses, self.gradient = graph.losses, graph.gradient.detach()
 
@@ -49,20 +51,20 @@ class OutputLoss:
             raise
         return torch.cat(found) if lanes > members else found[0]
 
-    def _graph(self) -> _Graph:
+    def _graph(self) -> _GradientGraph:
         return kept_for_stream(self._graphs, None, self._output.device, self._differentiated)
 
-    def _differentiated(self) -> _Graph:
+    def _differentiated(self) -> _GradientGraph:
         with torch.enable_grad():
             # A leaf of its own: autograd also gives a leaf the stream on which it was first used.
             output = self._output.detach().requires_grad_()
             losses = torch.stack([self._criterion(each, self._target) for each in output])
             (gradient,) = torch.autograd.grad(losses.sum(), output, create_graph=True)
-        return _Graph(output, losses.detach(), gradient)
+        return _GradientGraph(output, losses.detach(), gradient)
 
 
 @dataclass(frozen=True)
-class _Graph:
+class _GradientGraph:
     """The gradient of the losses as autograd's function of the output."""
 
     output: Tensor
@@ -96,6 +98,28 @@ def output_loss(criterion: Criterion, output: Tensor, target: Tensor) -> OutputL
         assert isinstance(criterion, nn.CrossEntropyLoss)
         return CrossEntropyOfLogits(criterion, output, target)
     return OutputLoss(criterion, output, target)
+
+
+def kept_criterion(criterion: Criterion | None, network: nn.Module) -> Criterion | None:
+    """A criterion that stays as it is now: a copy of a module, or of what a ``partial`` was given.
+
+    What it shares with the network stays the network's, as a penalty on weights needs it. A function is returned
+    itself, and so is what cannot be copied.
+    """
+    if not isinstance(criterion, nn.Module | partial):
+        return criterion
+    shared = (*network.modules(), *network.parameters(), *network.buffers())
+    try:
+        return copy.deepcopy(criterion, {id(each): each for each in shared})
+    except (RuntimeError, TypeError, copy.Error):  # as of results of autograd, locks, generators
+        return criterion
+
+
+def kind_of(criterion: Criterion | None) -> str:
+    """The name of a criterion's class, or of the function that it is or was made from."""
+    function = criterion.func if isinstance(criterion, partial) else criterion
+    named: Any = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def refuse_missing(error: RuntimeError) -> None:

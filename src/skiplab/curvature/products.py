@@ -27,11 +27,11 @@ from skiplab.checks import Refused, one_of, require, whole_numbers
 from skiplab.curvature.agreement import close
 from skiplab.curvature.chosen_parameters import chosen_parameters
 from skiplab.curvature.merging import can_be_merged, joined, merged
-from skiplab.curvature.output_loss import mass, reduction, require_likelihood
+from skiplab.curvature.output_loss import kept_criterion, kind_of, mass, reduction, require_likelihood
 from skiplab.curvature.sweeps.double_backward import DoubleBackward, first_derivatives
 from skiplab.curvature.sweeps.forward_mode import ForwardMode
 from skiplab.curvature.sweeps.recording import Unsupported
-from skiplab.curvature.sweeps.replayed import Replayed
+from skiplab.curvature.sweeps.replayed import ProductGraphs, Replayed
 from skiplab.curvature.sweeps.unit_sweeps import ON_CPU, ON_GPU
 from skiplab.curvature.sweeps.workspace import Workspace
 from skiplab.ensembles import Ensemble
@@ -78,7 +78,9 @@ class HessianProduct:
     name may be that of a parameter), tied ones once, in the order of ``names``: as listed; by default a module's own
     order, and for an ensemble its rows' order, matrices before vectors. The network, the batches and the dropout
     are fixed when the operator is made: training on changes nothing, ``mode``, "eval" or "train", decides what
-    BatchNorm and dropout do, and a loader is read once.
+    BatchNorm and dropout do, and a loader is read once. Parameters, buffers and a criterion that is a module are
+    copied. Batches, which may be large, are kept without a copy, and so is whatever a loss function reads: leave
+    their tensors as they are while the operator is in use, or products may mix old and new numbers.
 
     ``chunk`` is how many products (vectors, or members of an ensemble) are computed at once; by default as many
     as memory allows. Vectors are cast to the network's precision, answers back to the vectors'.
@@ -123,7 +125,12 @@ class HessianProduct:
         if kind == "fisher":
             require_likelihood(subject.criterion)
         # Copies, since the parameters are shared with the user's module, which may be trained on.
-        subject = replace(subject, parameters=_cloned(subject.parameters), fixed=_cloned(subject.fixed))
+        subject = replace(
+            subject,
+            parameters=_cloned(subject.parameters),
+            fixed=_cloned(subject.fixed),
+            criterion=kept_criterion(subject.criterion, subject.module),
+        )
         given = list(batches_of(batches))
         self.samples = sum(batch_size(batch) for batch in given)
         # A batch whose targets are all ignored adds nothing, but its own mean is 0/0.
@@ -132,6 +139,7 @@ class HessianProduct:
         self._losses = torch.zeros(self.size, dtype=self.dtype, device=self.device)
         self._gradient = torch.zeros(self.size, self.dimension, dtype=self.dtype, device=self.device)
         self._space = Workspace()
+        self._graphs = ProductGraphs(f"{kind} in {ForwardMode.name}, {kind_of(subject.criterion)}")
         given = self._merged(subject, given)
         weights = _weights(subject.criterion, given)
         self._parts: list[tuple[slice, float, Route]] = []
@@ -144,8 +152,19 @@ class HessianProduct:
 
     @property
     def route(self) -> str:
-        """How products are computed: "forward mode", "double backward", or both where batches differ."""
-        return " and ".join(sorted({route.name for _, _, route in self._parts}))
+        """How products are computed: "forward mode", "double backward", or both where batches differ.
+
+        Where a GPU starts forward mode's kernels one by one, although products could be replayed from CUDA graphs, it
+        also says why.
+        """
+        reasons = {route.why_not for _, _, route in self._parts if isinstance(route, Replayed)} - {""}
+        names = " and ".join(sorted({route.name for _, _, route in self._parts}))
+        return f"{names}, kernel by kernel: {'; '.join(sorted(reasons))}" if reasons else names
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether all products are those of forward mode, whose rules are symmetric."""
+        return all(route.name == ForwardMode.name for _, _, route in self._parts)
 
     def loss(self) -> Tensor:
         """The loss L of every member, (E,)."""
@@ -264,7 +283,7 @@ class HessianProduct:
             by_hand = ForwardMode(subject, batch, self.names, gauss_newton=gauss_newton, space=self._space)
             if close(by_hand.losses(), losses) and close(by_hand.gradient(), gradient):
                 lone = self.size == 1 and self.device.type == "cuda"
-                return Replayed(by_hand) if lone else by_hand, losses, gradient
+                return Replayed(by_hand, self._graphs) if lone else by_hand, losses, gradient
         except (Unsupported, RuntimeError, Refused):
             pass  # the latter two where an operation has no batched form for torch.vmap
         return DoubleBackward(subject, batch, self.names, gauss_newton=gauss_newton), losses, gradient

@@ -15,7 +15,6 @@ from torch.autograd.function import once_differentiable
 from skiplab.architectures.convolutional import IdentityShortcut
 from skiplab.ensembles.rectified import (
     LARGEST,
-    Mapped,
     channels_last,
     convolved_in,
     filled_up,
@@ -23,30 +22,27 @@ from skiplab.ensembles.rectified import (
     precision_of,
     turned,
 )
-from skiplab.torch_private import is_batched, is_transformed
+from skiplab.ensembles.wide import Mapped
+from skiplab.torch_private import is_batched
 
 
 def fused_normalised(
-    x: Tensor, conv: nn.Conv2d, norm: nn.Module, shortcut: nn.Module | None, passed: Tensor | None
+    x: Tensor, conv: nn.Module, norm: nn.Module, shortcut: nn.Module | None, passed: Tensor | None
 ) -> Tensor | None:
     """ReLU(norm(conv(x))), or with shortcut(passed) added, inside ``torch.vmap``; None where no kernel fits.
 
     In training mode running statistics change in place, as they do in ``norm`` itself.
     """
+    if not fits(conv, x, *([] if passed is None else [passed])) or conv.bias is not None:
+        return None
     if (
         type(norm) is not nn.BatchNorm2d
         or norm.num_features != conv.out_channels
         or not norm.track_running_stats
     ):
         return None
-    if conv.bias is not None or not fits(x, conv):
-        return None
     vectors = norm.weight, norm.bias, norm.running_mean, norm.running_var
     if any(vector is None or vector.dtype != torch.float32 or not is_batched(vector) for vector in vectors):
-        return None
-    # What torch.func differentiates inside vmap needs derivatives that are not here.
-    images = [x] if passed is None else [x, passed]
-    if not is_batched(conv.weight) or any(is_transformed(each) and not is_batched(each) for each in images):
         return None
     rows, columns = (-(-length // conv.stride[0]) for length in x.shape[2:])
     if shortcut is None:
@@ -120,9 +116,9 @@ class NormalisedConvolution(torch.autograd.Function):
 
         kernels = turned(weight, x.dtype)
         z, moments, tile = wide_kernels.fields(x, kernels, stride, training, precision_of(x))
-        scale, shift = _rows(scale), _rows(shift)
+        scale, shift = _side_by_side(scale), _side_by_side(shift)
         if training:
-            running = _rows(running_mean), _rows(running_variance)
+            running = _side_by_side(running_mean), _side_by_side(running_variance)
             pixels = z.shape[1:4].numel()
             standard = normalised_kernels.statistics(
                 moments, tile, pixels, eps, momentum, *running, scale, shift
@@ -162,7 +158,7 @@ class NormalisedConvolution(torch.autograd.Function):
         return images, weight, scale, shift, None, None, passed, None, None, None, None, None
 
 
-def _rows(vectors: Tensor) -> Tensor:
+def _side_by_side(vectors: Tensor) -> Tensor:
     """Vectors (E, F) whose own numbers lie side by side: a copy only where they do not."""
     return vectors if vectors.stride(1) == 1 else vectors.contiguous()
 

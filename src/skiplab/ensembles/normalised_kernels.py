@@ -8,6 +8,8 @@ and step these passes over memory:
   x̂ = (z − μ)/σ; with a shortcut it also reads y and writes ĝ, which is the shortcut's gradient;
 - ``field_gradient``: reads ĝ and z, writes the gradient of z, γ/σ·(ĝ − mean of ĝ − x̂·mean of ĝ·x̂).
 
+``standard`` (E, 4, F) holds what normalises each channel: μ, the rate 1/σ = 1/√(variance + ε), γ and β.
+
 Means and deviations come from parts by the formula of Chan, Golub and LeVeque, since a difference of sums of squares
 would lose a deviation far below the mean; all sums are float32 and added in a fixed order: no atomics, the same bits
 every time.
@@ -28,10 +30,6 @@ SUMMED = (8192, 8)
 FIELDS = (4096, 4)
 ADDED = 4096  # numbers that one program adds at a time
 CHUNK = 4  # channels that one program adds
-
-
-# ``standard`` (E, 4, F) holds what normalises each channel: mean, rate, scale and shift of
-# z ↦ scale·(z − mean)·rate + shift, the rate being 1/√(variance + ε).
 
 
 def statistics(
@@ -55,7 +53,7 @@ def statistics(
     _statistics[(filters // CHUNK, size)](
         moments, standard, *vectors, *[vector.stride(0) for vector in vectors],
         parts, size, pixels // places, tile, eps, momentum,
-        filters, places, CHUNK, _rows(parts * places), num_warps=4,
+        filters, places, CHUNK, _at_once(parts * places), num_warps=4,
     )  # fmt: skip
     return standard
 
@@ -88,7 +86,7 @@ def gradient_sums(
     )  # fmt: skip
     sums = found.new_empty(size, 2, filters)
     _added_up[(2 * filters // CHUNK, size)](
-        found, sums, parts, size, 2 * filters, CHUNK, _rows(parts), num_warps=4
+        found, sums, parts, size, 2 * filters, CHUNK, _at_once(parts), num_warps=4
     )
     return sums, masked
 
@@ -110,7 +108,7 @@ def _tile(setting: tuple[int, int], filters: int) -> tuple[int, int]:
     return max(1, setting[0] // filters), setting[1]
 
 
-def _rows(parts: int) -> int:
+def _at_once(parts: int) -> int:
     return min(ADDED // CHUNK, triton.next_power_of_2(parts))
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from skiplab.architectures.convolutional import IdentityShortcut
+from skiplab.ensembles.wide import Mapped
 from skiplab.torch_private import is_batched, is_transformed
 
 FILTERS = (16, 32, 64)
@@ -24,26 +26,39 @@ LARGEST = 2**31 - 1  # numbers of one member's images, beyond which places in th
 FEWEST_CHANNELS = 4  # three colours and a zero: rows of eight bytes
 
 
-def fused_rectified(x: Tensor, conv: nn.Conv2d, residual: bool) -> Tensor | None:
-    """ReLU(conv(x)), or with the identity added, inside ``torch.vmap``; None where the kernels do not fit."""
-    weight, bias = conv.weight, conv.bias
-    if bias is None or not (is_batched(weight) and is_batched(bias)) or not fits(x, conv):
+def fused_rectified(x: Tensor, conv: nn.Module, shortcut: nn.Module | None) -> Tensor | None:
+    """ReLU(conv(x)), or with shortcut(x) added, inside ``torch.vmap``; None where the kernels do not fit."""
+    if not fits(conv, x) or conv.bias is None or not is_batched(conv.bias):
         return None
-    if residual and conv.in_channels > conv.out_channels:
+    stride, more = conv.stride[0], conv.out_channels - conv.in_channels
+    if shortcut is not None and (
+        type(shortcut) is not IdentityShortcut
+        or (shortcut.stride, shortcut.padding) != (stride, more)
+        or more < 0
+    ):
         return None
+    return _Rectified.apply(x, conv.weight, conv.bias, stride, shortcut is not None)
+
+
+def fits(conv: nn.Module, *images: Tensor) -> TypeGuard[nn.Conv2d]:
+    """Whether a part is a convolution, bias or not, that the kernels know, of images of their shape, type and device.
+
+    Further images are what the operation adds.
+    """
+    # A class of one's own, which torch makes of a convolution with a parametrised weight too, computes what it will.
+    if type(conv) is not nn.Conv2d or not is_batched(conv.weight):
+        return False
     # What torch.func differentiates inside vmap needs derivatives that are not here.
-    if is_transformed(x) and not is_batched(x):
-        return None
-    return _Rectified.apply(x, weight, bias, conv.stride[0], residual)
-
-
-def fits(x: Tensor, conv: nn.Conv2d) -> bool:
-    """Whether the kernels know a convolution, bias or not, of images of this shape, type and device."""
+    if any(is_transformed(each) and not is_batched(each) for each in images):
+        return False
+    x = images[0]
     shaped = conv.kernel_size == (3, 3) and conv.padding == (1, 1) and conv.padding_mode == "zeros"
     shaped &= conv.dilation == (1, 1) and conv.groups == 1 and conv.stride in ((1, 1), (2, 2))
     channels, filters = conv.in_channels, conv.out_channels
-    shaped &= x.ndim == 4 and channels <= MOST_CHANNELS and filters in FILTERS
-    if not shaped or x.shape[0] * x.shape[2] * x.shape[3] * max(_filled_up(channels), filters) > LARGEST:
+    shaped &= channels <= MOST_CHANNELS and filters in FILTERS and x.ndim == 4
+    if not shaped or x.shape[1] != channels:
+        return False
+    if x.shape[0] * x.shape[2] * x.shape[3] * max(_filled_up(channels), filters) > LARGEST:
         return False
     if torch.is_autocast_enabled(x.device.type):
         computed = torch.get_autocast_dtype(x.device.type)
@@ -92,17 +107,6 @@ def turned(weight: Tensor, dtype: torch.dtype) -> Tensor:
     kernels = weight.new_empty(size, 9, channels, filters, dtype=dtype)
     kernels.view(size, 3, 3, channels, filters).copy_(weight.permute(0, 3, 4, 2, 1))
     return kernels
-
-
-class Mapped(torch.autograd.Function):
-    """An operation of which only the rule for ``torch.vmap`` is ever used; what the rule calls has a derivative."""
-
-    @staticmethod
-    def forward(*args: Any) -> Tensor:
-        raise NotImplementedError
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
 
 
 class _Rectified(Mapped):

@@ -152,10 +152,10 @@ def _filled_up(channels: int) -> int:
     return max(8, 1 << (channels - 1).bit_length())
 
 
-class _Wide(torch.autograd.Function):
+class Mapped(torch.autograd.Function):
     """An operation of which only the rule for ``torch.vmap`` is ever used.
 
-    Inside the rule tensors are ordinary ones, whose operations autograd records: no derivative needs to be given.
+    Inside the rule tensors are ordinary ones, whose operations autograd records: none needs a derivative here.
     """
 
     @staticmethod
@@ -166,7 +166,7 @@ class _Wide(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None: ...
 
 
-class _Convolution(_Wide):
+class _Convolution(Mapped):
     @staticmethod
     def vmap(
         info: Any, dims: Dims, x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any
@@ -208,7 +208,7 @@ def _convolved(x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -
     return CONVOLVE(_wide(x), weight.flatten(0, 1), _flat(bias), *settings, size)
 
 
-class _Normalisation(_Wide):
+class _Normalisation(Mapped):
     @staticmethod
     def vmap(info: Any, dims: Dims, x: Tensor, *args: Any) -> tuple[Tensor, int]:
         size = info.batch_size
@@ -223,7 +223,7 @@ class _Normalisation(_Wide):
         return wide.unflatten(1, (size, -1)), 1
 
 
-class _Concatenation(_Wide):
+class _Concatenation(Mapped):
     @staticmethod
     def vmap(info: Any, dims: Dims, *tensors: Tensor) -> tuple[Tensor, int]:
         found = [
@@ -232,7 +232,7 @@ class _Concatenation(_Wide):
         return _members(torch.cat([_in_memory(tensor) for tensor in found], dim=-1)), 0
 
 
-class _Padding(_Wide):
+class _Padding(Mapped):
     @staticmethod
     def vmap(
         info: Any, dims: Dims, x: Tensor, pads: Sequence[int], value: float | None
@@ -243,7 +243,7 @@ class _Padding(_Wide):
         return _members(padded), 0
 
 
-class _Subsampling(_Wide):
+class _Subsampling(Mapped):
     @staticmethod
     def vmap(info: Any, dims: Dims, x: Tensor, rows: slice, columns: slice) -> tuple[Tensor, int]:
         images = _in_memory(_members_first(x, dims[0], info.batch_size))

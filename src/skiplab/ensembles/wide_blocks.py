@@ -88,13 +88,16 @@ def _weight_sums(
     each = triton.cdiv(tiles, max(1, PROGRAMS // size))
     parts = triton.cdiv(tiles, each)
     sums = x.new_empty(parts, size, 4, 4 * channels, 4 * channels, dtype=torch.float32)
-    bias_sums = x.new_empty(parts, size, 4 * channels, dtype=torch.float32)
+    weight = x.new_empty(size, channels, channels, 3, 3, dtype=torch.float32)
+    # As in ``wide_kernels``: what stands in a bias's place is left alone.
+    bias_sums, bias = sums, weight
+    if rectified:
+        bias_sums = x.new_empty(parts, size, 4 * channels, dtype=torch.float32)
+        bias = x.new_empty(size, channels, dtype=torch.float32)
     _block_sums[(parts, size)](
         x, y, gradient, masked, sums, bias_sums, images, blocks, size, each, height, width, channels, rectified, tile,
         precision, num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    weight = x.new_empty(size, channels, channels, 3, 3, dtype=torch.float32)
-    bias = x.new_empty(size, channels, dtype=torch.float32)
     _added_up[(channels, size)](sums, bias_sums, weight, bias, parts, size, channels, rectified, num_warps=4)
     return weight, bias
 

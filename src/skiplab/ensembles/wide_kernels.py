@@ -108,14 +108,17 @@ def _weight_sums(
     each = triton.cdiv(tiles, parts)
     parts = triton.cdiv(tiles, each)
     kernel_sums = x.new_empty(parts, size, groups * taps, channels, filters, dtype=torch.float32)
-    bias_sums = x.new_empty(parts, size, filters, dtype=torch.float32)
+    weight = x.new_empty(size, filters, channels, 3, 3, dtype=torch.float32)
+    # Without a ReLU no bias is asked for: the kernels leave what stands in its place alone.
+    bias_sums, bias = kernel_sums, weight
+    if rectified:
+        bias_sums = x.new_empty(parts, size, filters, dtype=torch.float32)
+        bias = x.new_empty(size, filters, dtype=torch.float32)
     _backward_weights[(groups * parts, size)](
         x, y, gradient, masked, kernel_sums, bias_sums, images, pixels, size, each,
         height, width, rows, columns, channels, filters, stride, rectified, taps, groups, tile, precision,
         num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    weight = x.new_empty(size, filters, channels, 3, 3, dtype=torch.float32)
-    bias = x.new_empty(size, filters, dtype=torch.float32)
     _added_up[(channels, size)](
         kernel_sums, bias_sums, weight, bias, parts, size,
         channels, filters, groups * taps, rectified, triton.next_power_of_2(parts), num_warps=8,

@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 from skiplab.checks import Refused, at_least, require
+from skiplab.cuda_graphs import held_bytes
 
 SHARE = 0.5  # of what is free: the operator's own passes need the rest
 # float64 vectors per probe beside the basis, as measured on a GPU: two of the recurrence, the image, its product with
@@ -94,8 +95,9 @@ def _free_bytes(device: torch.device) -> int:
     """Unclaimed memory of the GPU, or what Linux says programs may still take."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        # What torch has reserved and not handed out is free to us as well.
-        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        # What torch has reserved and not handed out is free to us as well, but for what graphs hold.
+        reserved, taken = torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)
+        return free + reserved - taken - held_bytes(device)
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from skiplab.checks import require
+from skiplab.cuda_graphs import GraphRecorder
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
 from skiplab.ensembles.fused import fused_passes
@@ -20,8 +21,6 @@ from skiplab.training.regularisers import Penalty
 
 if TYPE_CHECKING:
     from skiplab.ensembles.fused.passes import Passes
-
-WARM_UPS = 3  # steps on a side stream before a capture, as torch.cuda.graph asks for
 
 
 class Step:
@@ -62,6 +61,7 @@ class Step:
         wanted = fused if able and (at_once or size) >= size else False
         self.fused = fused_passes(ensemble, data.inputs, data.labels, mixed=mixed, wanted=wanted)
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self.recorder = GraphRecorder()
         self.parts = parts_of(ensemble, at_once or size)
 
     def compile(self) -> None:
@@ -137,15 +137,7 @@ class Step:
         if self.fused is not None:
             with self.fused.compiling():
                 self._step(static)
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(WARM_UPS):
-                self._step(static)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._step(static)
+        graph, _ = self.recorder.recorded(lambda: self._step(static), static.device)
         self.restore(before)
         return graph, static
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,9 +12,11 @@ from torch import Tensor, nn
 from skiplab import linear_algebra as la
 from skiplab.architectures.fully_connected import PlainNet
 from skiplab.architectures.initialisers import Glorot
+from skiplab.cuda_graphs import GraphRecorder
+from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.sweeps import replayed
 from skiplab.curvature.sweeps.forward_mode import ForwardMode
-from skiplab.curvature.sweeps.replayed import Multiply, Replayed
+from skiplab.curvature.sweeps.replayed import Multiply, ProductGraphs, Replayed
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 
@@ -33,9 +38,12 @@ def vectors(count: int, size: int, seed: int) -> Tensor:
 
 
 class Recorder:
-    """As a CUDA graph, it runs what it was shown, on what is copied into its own memory; and counts."""
+    """As a CUDA graph, it runs what it was shown, on what is copied into its own memory; and counts.
 
-    def __init__(self, change: float = 1.0) -> None:
+    What it gives is multiplied by ``change``, a number or one for each vector.
+    """
+
+    def __init__(self, change: float | Tensor = 1.0) -> None:
         self.recorded: list[tuple[int, ...]] = []
         self.replayed = 0
         self.change = change
@@ -86,29 +94,41 @@ def test_two_shapes_are_kept_and_no_third() -> None:
     assert recorder.recorded == [(1, size), (2, size)]
 
 
-def test_a_recording_that_gives_something_else_is_never_used() -> None:
+@pytest.mark.parametrize(
+    "change", [1.001, torch.tensor([[1.0], [1.001]])], ids=["in all vectors", "in one of far shorter ones"]
+)
+def test_a_recording_that_gives_something_else_is_never_used(change: float | Tensor) -> None:
     plain, size = route()
-    recorder = Recorder(change=1.001)
+    recorder = Recorder(change)
     fast = Replayed(plain, recorder)
     for turn in range(6):
-        some = vectors(2, size, turn)
+        some = vectors(2, size, turn) * torch.tensor([[1e12], [1.0]])
         torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
     assert recorder.replayed == 1
     assert fast.why_not == "the replayed product is not that of the kernels"
 
 
-@pytest.mark.parametrize("at_the_end", [False, True])
-def test_what_cannot_be_recorded_goes_on_kernel_by_kernel_and_says_why(at_the_end: bool) -> None:
+def test_a_recording_that_gives_what_it_was_recorded_with_is_never_used() -> None:
+    plain, size = route()
+
+    def stale(multiply: Multiply, vectors: Tensor) -> Multiply:
+        kept = multiply(vectors)
+        return lambda vectors: kept.clone()
+
+    fast = Replayed(plain, stale)
+    for turn in range(6):
+        some = vectors(2, size, turn)
+        torch.testing.assert_close(fast.product(some), plain.product(some), rtol=1e-12, atol=1e-14)
+    assert fast.why_not == "the replayed product is not that of the kernels"
+
+
+def test_what_cannot_be_recorded_goes_on_kernel_by_kernel_and_says_why() -> None:
     plain, size = route()
     tries = []
 
     def failing(multiply: Multiply, vectors: Tensor) -> Multiply:
         tries.append(vectors.shape)
-        try:
-            raise RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors might")
-        finally:
-            if at_the_end:  # as torch.cuda.graph does
-                raise RuntimeError("operation failed due to a previous error during capture")
+        raise RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors might")
 
     fast = Replayed(plain, failing)
     for turn in range(6):
@@ -118,15 +138,58 @@ def test_what_cannot_be_recorded_goes_on_kernel_by_kernel_and_says_why(at_the_en
     assert fast.why_not == "operation not permitted when stream is capturing"
 
 
-def test_an_answer_that_is_not_finite_is_not_compared_with_a_replay() -> None:
+@pytest.mark.parametrize("unusual", [float("nan"), 0.0, 1e200])  # the last one's length overflows
+def test_an_answer_without_a_length_is_not_compared_with_a_replay(unusual: float) -> None:
     plain, size = route()
-    recorder = Recorder()
+    recorder = Recorder(change=7.0)
     fast = Replayed(plain, recorder)
     for turn in range(3):
-        fast.product(vectors(1, size, turn) * (float("nan") if turn == 2 else 1.0))
+        some = vectors(2, size, turn)
+        some[1] *= unusual if turn == 2 else 1.0
+        fast.product(some)
     assert (recorder.recorded, fast.why_not) == ([], "")
-    fast.product(vectors(1, size, 3))
-    assert recorder.recorded == [(1, size)]
+    fast.product(vectors(2, size, 3))
+    assert recorder.recorded == [(2, size)]
+    assert fast.why_not == "the replayed product is not that of the kernels"
+
+
+def test_an_operator_says_why_its_products_are_not_replayed() -> None:
+    network = PlainNet(5, 6, 3, 3, generator=torch_generator("replayed net"), dtype=torch.float64)
+    product = HessianProduct(network, (X, Y), criterion=nn.CrossEntropyLoss())
+    (members, weight, plain), *_ = product._parts
+    assert isinstance(plain, ForwardMode)
+    fast = Replayed(plain, Recorder(change=2.0))
+    product._parts = [(members, weight, fast)]
+    for turn in range(3):
+        assert product.route == "forward mode"
+        product(vectors(1, product.dimension, turn)[None])
+    assert product.route == "forward mode, kernel by kernel: the replayed product is not that of the kernels"
+    assert product.by_hand
+
+
+def test_products_of_one_operator_share_a_recorder_and_copy_vectors_in_and_answers_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[str] = []
+
+    class Graph:
+        def __init__(self, function: Callable[[], Tensor], answer: Tensor) -> None:
+            self.function, self.answer = function, answer
+
+        def replay(self) -> None:
+            self.answer.copy_(self.function())
+
+    def recorded(self: Any, function: Callable[[], Tensor], device: torch.device, kind: str) -> Any:
+        seen.append(kind)
+        answer = function().clone()
+        return Graph(function, answer), answer
+
+    monkeypatch.setattr(GraphRecorder, "recorded", recorded)
+    record = ProductGraphs("some kind")
+    replays = [record(lambda v, times=times: times * v, torch.zeros(2, 3)) for times in (2.0, 3.0)]
+    answers = [replay(torch.full((2, 3), value)) for replay in replays for value in (1.0, 5.0)]
+    assert [float(answer[0, 0]) for answer in answers] == [2.0, 10.0, 3.0, 15.0]
+    assert seen == ["some kind"] * 2
 
 
 def test_nothing_is_recorded_where_memory_is_short_nor_after_forgetting() -> None:

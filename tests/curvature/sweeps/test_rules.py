@@ -90,7 +90,7 @@ CASES = {
     "convolution with holes": _convolution((2, 3, 5, 5), (2, 3, 2, 2), False, 1, 2, 2, 1),
     "convolution in groups": _convolution((2, 4, 4, 4), (6, 2, 3, 3), True, 1, 1, 1, 2),
 }
-FIXED = Case(rules.Fixed(lambda x: (x + 2).rsqrt()), lambda x: (x + 2).rsqrt(), ((4,),))
+FIXED = Case(rules.FixedValue(lambda x: (x + 2).rsqrt()), lambda x: (x + 2).rsqrt(), ((4,),))
 
 Tensors = list[Tensor | None]
 

@@ -93,7 +93,7 @@ class DoubleBackward:
         return graph
 
 
-class _Graph:
+class _Leaves:
     """Leaves for the parameters, and derivatives with respect to them."""
 
     def __init__(self, subject: Subject, names: tuple[str, ...]) -> None:
@@ -124,7 +124,7 @@ class _Graph:
         raise NotImplementedError
 
 
-class _Gradient(_Graph):
+class _Gradient(_Leaves):
     """The graph of the gradient."""
 
     def __init__(self, subject: Subject, batch: Batch, names: tuple[str, ...]) -> None:
@@ -144,7 +144,7 @@ class _Gradient(_Graph):
         return self.packed(found, tuple(vectors.shape[:-1]))
 
 
-class _Outputs(_Graph):
+class _Outputs(_Leaves):
     """The graph of the outputs, for the Gauss–Newton matrix."""
 
     def __init__(self, subject: Subject, batch: Batch, names: tuple[str, ...]) -> None:
@@ -175,7 +175,7 @@ class _Outputs(_Graph):
 def first_derivatives(subject: Subject, batch: Batch, names: tuple[str, ...]) -> tuple[Tensor, Tensor, bool]:
     """Losses (E,) and gradients (E, P) by autograd, and whether the loss depends on the parameters at all."""
     with explained(subject):
-        graph = _Graph(subject, names)
+        graph = _Leaves(subject, names)
         losses = graph.subject.map_models(lambda model: graph.subject.loss_of(model, batch))
         found = _gradients(losses.sum(), graph.leaves)
         return losses.detach(), graph.packed(found, (subject.size,)), losses.requires_grad

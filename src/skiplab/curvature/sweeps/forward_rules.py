@@ -155,7 +155,7 @@ def sigmoid(x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
     return y, first, first * (1 - 2 * y)
 
 
-class Fixed(Rule):
+class FixedValue(Rule):
     """A function of tensors that no parameter reaches, such as running statistics."""
 
     def __init__(self, function: Callable[..., Tensor]) -> None:

@@ -273,7 +273,7 @@ def _batch_norm(
         return recording.add(rules.LinearMap(lambda t: t.reshape(shape)), x) if input.ndim > 2 else x
 
     mean = along_channels(running_mean)
-    inverse = along_channels(recording.add(rules.Fixed(lambda t: (t + eps).rsqrt()), running_var))
+    inverse = along_channels(recording.add(rules.FixedValue(lambda t: (t + eps).rsqrt()), running_var))
     value: Any = recording.add(rules.Sum(-1), input, mean)
     value = recording.add(bilinear.Product(), value, inverse, None)
     if weight is not None:

@@ -2,7 +2,7 @@
 
 One network of 30 × 128 units takes some 300 kernels per product, each shorter than the time in which Python starts
 the next. A graph is recorded where a product comes back in the same shape, as in Lanczos' iteration; it is used only
-if its first answer is the one that the kernels gave when started one by one.
+if its first answer is, vector by vector, the one that the kernels gave when started one by one.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import torch
 from torch import Tensor
 
 from skiplab import linear_algebra as la
+from skiplab.cuda_graphs import GraphRecorder
 from skiplab.curvature.agreement import close
 from skiplab.curvature.sweeps.recording import Unsupported
 
 Multiply = Callable[[Tensor], Tensor]
+Record = Callable[[Multiply, Tensor], Multiply]  # what replays a product, shown with vectors of its shape
 WORTH_RECORDING = 3  # at the third product of a shape: recording takes about as long as four products
 SHAPES = 2  # whole chunks of vectors and a last, shorter one; each shape keeps memory of its own
-WARM_UPS = 3  # products on a side stream before a capture, as torch.cuda.graph asks for
 # A graph keeps what a product takes, per vector about as much as the route keeps: only where this many times is free.
 ROOM = 4
 
 
-class Fixed(Protocol):
+class FixedRoute(Protocol):
     """A route whose products can be started by the same kernels whatever the vectors hold."""
 
     name: str
@@ -52,8 +53,8 @@ class Replayed:
     A replay keeps the matrix products' precision of its recording, and serves one stream at a time.
     """
 
-    def __init__(self, route: Fixed, record: Callable[[Multiply, Tensor], Multiply] | None = None) -> None:
-        self._route, self._record = route, record or cuda_graph
+    def __init__(self, route: FixedRoute, record: Record) -> None:
+        self._route, self._record = route, record
         self._seen: dict[torch.Size, int] = {}
         self._replays: dict[torch.Size, Multiply] = {}
         self._possible = True
@@ -91,54 +92,47 @@ class Replayed:
     def _recorded(self, vectors: Tensor) -> Tensor:
         """A product started kernel by kernel, after which its graph is there if it gives the same."""
         answer = self._route.product(vectors)
-        if not answer.isfinite().all():
+        lengths = answer.norm(dim=1)
+        if not ((lengths > 0) & lengths.isfinite()).all():
             return answer  # it could not be compared with a replay; a later product may
         if ROOM * len(vectors) * self._route.nbytes() > la.available_bytes(vectors.device):
             self._give_up("less memory is free than a graph may take")
             return answer
         try:
-            replay = self._record(self._route.fixed_product, vectors)
-            if close(replay(vectors), answer):
+            # Of other vectors: a replay that gave what was recorded, whatever it is given, would pass the comparison.
+            replay = self._record(self._route.fixed_product, torch.zeros_like(vectors))
+            if close(replay(vectors), answer, dim=1):
                 self._replays[vectors.shape] = replay
                 return answer
             self._give_up("the replayed product is not that of the kernels")
         except (RuntimeError, Unsupported) as error:
             # No memory left, or an operation that a graph cannot hold.
-            self._give_up(_first_line(error))
+            self._give_up(str(error).partition("\n")[0] or type(error).__name__)
         return answer
 
     def _give_up(self, reason: str) -> None:
         self._possible, self.why_not = False, reason
 
 
-def _first_line(error: BaseException) -> str:
-    """What went wrong first: the end of a capture that an error broke off raises an error of its own."""
-    while isinstance(error.__context__, RuntimeError | Unsupported):
-        error = error.__context__
-    return str(error).partition("\n")[0] or type(error).__name__
+class ProductGraphs:
+    """Records the products of one operator's routes as CUDA graphs that share their memory.
 
-
-def cuda_graph(multiply: Multiply, vectors: Tensor) -> Multiply:
-    """Record the kernels of a product; what comes back copies its vectors in and its answer out.
-
-    Warm-ups and capture share a stream, so that derivatives which autograd keeps for the stream are there before the
-    capture (``streams``).
+    Routes are replayed one after the other and answers copied out at once, as that asks for. Where one product cannot
+    be captured, none of the same ``kind`` of operator is in this process (``GraphRecorder`` says what a failed
+    capture leaves behind).
     """
-    static = vectors.clone()
-    side = torch.cuda.Stream(vectors.device)
-    side.wait_stream(torch.cuda.current_stream(vectors.device))
-    with torch.cuda.stream(side):
-        for _ in range(WARM_UPS):
-            multiply(static)
-        graph = torch.cuda.CUDAGraph()
-        # Other threads may go on with work of their own meanwhile.
-        with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
-            answer = multiply(static)
-    torch.cuda.current_stream(vectors.device).wait_stream(side)
 
-    def replay(vectors: Tensor) -> Tensor:
-        static.copy_(vectors)
-        graph.replay()
-        return answer.clone()
+    def __init__(self, kind: str) -> None:
+        self._kind, self._recorder = kind, GraphRecorder()
 
-    return replay
+    def __call__(self, multiply: Multiply, vectors: Tensor) -> Multiply:
+        """Record the kernels of a product; what comes back copies its vectors in and its answer out."""
+        static = vectors.clone()
+        graph, answer = self._recorder.recorded(lambda: multiply(static), vectors.device, self._kind)
+
+        def replay(vectors: Tensor) -> Tensor:
+            static.copy_(vectors)
+            graph.replay()
+            return answer.clone()
+
+        return replay
