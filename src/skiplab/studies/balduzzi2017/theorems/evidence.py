@@ -23,7 +23,7 @@ from skiplab.studies.balduzzi2017.theorems.models import (
     is_wide,
     theory,
 )
-from skiplab.studies.balduzzi2017.theorems.trials import gated, lemmas, outputs, real
+from skiplab.studies.balduzzi2017.theorems.trials import gated, lemmas, outputs, real, weightless
 
 ENOUGH = 0.02  # of the value: with a larger standard error hardly any mean is within 10 % beyond doubt
 BETAS = (1.0, 0.3, 0.1)  # section 3.3: 1, and .1 to .3 after Szegedy et al.
@@ -142,9 +142,9 @@ def variances(model: Model, expected: float) -> Found:
     return found
 
 
-def rate_per_layer(results: Results, model: Model, L: int) -> list[float]:
-    """−ln R/L of real nets' correlations R, one number per run, linearised as the ratio of means is."""
-    values = sample(results, real, model, L, "correlation")
+def rate_per_layer(results: Results, trial: Trial, model: Model, L: int) -> list[float]:
+    """−ln R/L of nets' correlations R, one number per run, linearised as the ratio of means is."""
+    values = sample(results, trial, model, L, "correlation")
     ratio = sum(values) / len(values)
     rate = -math.log(ratio) / L if ratio > 0 else math.nan
     return [rate - (value / ratio - 1) / L for value in values]
@@ -153,24 +153,29 @@ def rate_per_layer(results: Results, model: Model, L: int) -> list[float]:
 def decays_on(results: Results) -> Iterator[Evidence]:
     """Rates of decay in deeper real resnets, and half of that in the shallowest; α does not change correlations.
 
-    Nets that are narrow for their depth keep higher correlations, so the detail has the wide nets' rate beside. From
-    one depth to the next, a further row, an exponential would have the first rate throughout.
+    The widest nets decide, since nets that are narrow for their depth keep higher correlations. From one depth to the
+    next, a further row, an exponential would have the first rate throughout.
     """
-    width = results.settings.width
-    depths = depths_of(results, real, RESIDUAL)
-    shallow, *deeper = depths
-    half = [rate / 2 for rate in rate_per_layer(results, RESIDUAL, shallow)]
-    first = f"in {shallow} layers {2 * sum(half) / len(half):.3g}"
-    for L in deeper:
-        rates = rate_per_layer(results, RESIDUAL, L)
-        wide = -corrected(RESIDUAL, L, None).log2_correlation * math.log(2) / L
-        detail = f"{sum(rates) / len(rates):.3g} per layer, {first}; in wide nets {wide:.3g}"
-        if not is_wide(RESIDUAL, L, width):
-            detail += f", and {width} units are few for this depth"
-        yield Evidence(f"L = {L} against {shallow}", [rates, half], detail=detail)
-    for near, far in pairwise(depths):
-        rates = fall(results, RESIDUAL, "correlation", near, far, float(far - near))
-        yield Evidence(f"from L = {near} to {far}, against {shallow}", [rates, half], headline=False)
+    settings = results.settings
+    kinds = [(weightless, settings.wide_width)] if settings.wide_width else []
+    for trial, width in (*kinds, (real, settings.width)):
+        depths = depths_of(results, trial, RESIDUAL)
+        shallow, *deeper = depths
+        half = [rate / 2 for rate in rate_per_layer(results, trial, RESIDUAL, shallow)]
+        first = f"in {shallow} layers {2 * sum(half) / len(half):.3g}"
+        own = trial is weightless or not kinds
+        for L in deeper:
+            rates = rate_per_layer(results, trial, RESIDUAL, L)
+            limit = -corrected(RESIDUAL, L, None).log2_correlation * math.log(2) / L
+            detail = f"{sum(rates) / len(rates):.3g} per layer, {first}; in infinitely wide nets {limit:.3g}"
+            if not is_wide(RESIDUAL, L, width):
+                detail += f", and {width} units are few for this depth"
+            where = f"{width} units, L = {L} against {shallow}"
+            yield Evidence(where, [rates, half], headline=own, detail=detail)
+        for near, far in pairwise(depths):
+            rates = fall(results, trial, RESIDUAL, "correlation", near, far, float(far - near))
+            where = f"{width} units, from L = {near} to {far}, against {shallow}"
+            yield Evidence(where, [rates, half], headline=False)
 
 
 def above_halving(results: Results) -> Iterator[Evidence]:
@@ -205,12 +210,14 @@ def exponents(results: Results) -> Iterator[Evidence]:
         yield Evidence(f"β = {beta:g}", [[abs(rise - 0.5), abs(fall - 0.5)]], detail=detail)
 
 
-def fall(results: Results, model: Model, quantity: str, near: int, far: int, unit: float) -> list[float]:
-    """ln of real nets' moment at a depth over that at a larger one, in units, one linearised number per run.
+def fall(
+    results: Results, trial: Trial, model: Model, quantity: str, near: int, far: int, unit: float
+) -> list[float]:
+    """ln of nets' moment at a depth over that at a larger one, in units, one linearised number per run.
 
     Nets of different depths are independent; run i of both makes one number, whose scatter has both errors.
     """
-    both = [sample(results, real, model, L, quantity) for L in (near, far)]
+    both = [sample(results, trial, model, L, quantity) for L in (near, far)]
     means = [sum(each) / len(each) for each in both]
     if min(means) <= 0:
         return [math.nan] * len(both[0])
@@ -226,7 +233,7 @@ def powers(results: Results) -> Iterator[Evidence]:
     steps = list(pairwise(depths_of(results, real, NORMALISED)))
     for quantity, expected in (("variance", 1.0), ("correlation", -0.5)):
         for near, far in steps[::-1]:
-            falls = fall(results, NORMALISED, quantity, near, far, math.log(far / near))
+            falls = fall(results, real, NORMALISED, quantity, near, far, math.log(far / near))
             ends = [getattr(theory(NORMALISED, L), quantity) for L in (near, far)]
             own = math.log(ends[1] / ends[0]) / math.log(far / near)
             yield Evidence(
@@ -241,7 +248,7 @@ def powers(results: Results) -> Iterator[Evidence]:
 def sublinear(results: Results) -> Iterator[Evidence]:
     """1 less the power of 1/L by which real nets' correlations fall with batch normalisation, in every step."""
     for near, far in pairwise(depths_of(results, real, NORMALISED)):
-        falls = fall(results, NORMALISED, "correlation", near, far, math.log(far / near))
+        falls = fall(results, real, NORMALISED, "correlation", near, far, math.log(far / near))
         yield Evidence(f"L = {near} to {far}", [[1 - value for value in falls]])
 
 
