@@ -222,6 +222,34 @@ def test_powers_of_depth_in_real_nets_with_batch_normalisation(
     assert rows["sublinear-in-nets", "L = 2 to 8"].verdict == said_of_sublinear
 
 
+def test_the_correlation_at_a_small_beta_stands_beside_the_powers(results: Results) -> None:
+    rows = [each for each in judge(STUDY, results, "quick") if each.claim == "theorem-3-nets-bn"]
+    row = rows[-1]
+    assert (row.condition, row.headline) == ("β = .1, the correlation itself, L = 8", False)
+    assert row.paper_value == models.theory(models.NORMALISED_TENTH, 8).correlation
+    assert row.verdict == "holds"
+    assert "not the precise quantities" in row.text
+
+
+@pytest.mark.parametrize(("fall", "verdict"), [(0.01, "holds"), (0.2, "contradicted")])
+def test_highway_nets_are_judged_by_what_depth_changes(
+    results: Results, changed: Change, fall: float, verdict: str
+) -> None:
+    """Correlation .6 in the shallowest real nets, and less in the deepest."""
+    other = changed(results, 1.0, real, model="highway", quantity="variance")
+    for L, value in ((2, 0.6), (8, 0.6 - fall)):
+
+        def noisy(rows: pd.DataFrame, value: float = value) -> pd.Series:
+            return value + 1e-3 * np.cos(rows["run"] * rows["L"])
+
+        other = changed(other, noisy, real, model="highway", quantity="covariance", L=L)
+    rows = {each.condition: each for each in judge(STUDY, other, "quick") if each.claim == "highway-limit"}
+    row = rows["real nets, L = 8 against 2"]
+    assert (row.verdict, row.headline) == (verdict, True)
+    assert row.statistic == pytest.approx(-fall, abs=1e-3)
+    assert rows["independent gates, L = 6 against 2"].headline is False
+
+
 def test_theorem_3_says_that_its_model_does_not_centre() -> None:
     texts = {claim.id: claim.text for claim in STUDY.claims}
     for claim in ("theorem-3a", "theorem-3b", "theorem-3-asymptotic"):
