@@ -117,6 +117,8 @@ def test_activations_the_other_way_round_and_short_runs_contradict(
 def test_the_figure_has_a_raster_and_two_histograms_per_cell(results: Results) -> None:
     axes = STUDY.figure(results).axes
     assert len(axes) == 3 * 3 * 3
+    letters = {ax.texts[0].get_text(): ax.texts[0].get_fontweight() for ax in axes if ax.texts}
+    assert letters == dict.fromkeys("abc", "bold")
     image = axes[6].get_images()[0].get_array()
     assert np.array_equal(image, raster(results, "feedforward", 16))
     heights = [bar.get_height() for bar in axes[7].patches]

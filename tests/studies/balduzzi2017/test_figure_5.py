@@ -346,5 +346,7 @@ def test_the_figure_shows_four_covariances_and_two_curves() -> None:
     ranks, norms = figure.axes[-2:]
     assert [text.get_text() for text in ranks.get_xticklabels()] == ["2", "4", "10", "24", "50"]
     assert norms.get_yscale() == "log"
+    low, high = norms.get_ylim()
+    assert sum(low <= tick <= high for tick in norms.get_yticks()) >= 4
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["Feedforward", "Resnet, β = 1", "Resnet, β = .1", "White noise"]

@@ -468,5 +468,8 @@ def test_lemmas_at_three_layers() -> None:
     assert frame.loc[wrong, "value"].min() > 0.1
 
 
-def test_the_figure_has_six_panels(results: Results) -> None:
-    assert len(STUDY.figure(results).axes) == 6
+def test_the_figure_has_six_panels_and_marks_the_widest_nets(results: Results) -> None:
+    axes = STUDY.figure(results).axes
+    assert len(axes) == 6
+    marks = [[bar.lines[0].get_marker() for bar in ax.containers] for ax in axes]
+    assert [panel.count("^") for panel in marks] == [2, 0, 0, 2, 0, 0]
