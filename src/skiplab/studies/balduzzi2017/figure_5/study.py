@@ -122,7 +122,7 @@ STUDY = Study(
         Claim(
             "structure-gone-without-skips",
             "In the feedforward network the structure disappears with depth: from 2 to 50 layers gradients of one "
-            "cluster lose what they have in common beyond others, and beyond what clustering makes of white noise.",
+            "cluster lose likeness, more than clustering alone makes of white noise.",
             disappears,
             kind=Greater(worth=TENTH),
             unit=ALIKE,

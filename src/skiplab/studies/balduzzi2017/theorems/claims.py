@@ -205,7 +205,7 @@ THE_PAPERS = (
     ),
     Claim(
         "mean-zero",
-        "Gradients have mean zero since weights have, definition 1.",
+        "Gradients have mean zero since weights do (definition 1).",
         evidence.means,
         kind=Equivalent(margin=0.1),
         unit="mean over root mean square",
