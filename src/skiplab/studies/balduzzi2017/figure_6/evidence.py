@@ -106,7 +106,9 @@ def falling(results: Results) -> Iterator[Evidence]:
     for model in RECTIFIERS:
         for data in there(results.settings, model):
             samples = {depth: accuracies(results, data, model, depth) for depth in depths}
-            ends = [samples[depths[0]], samples[depths[-1]]] if len(depths) > 1 else [[], []]
+            ends = [samples[depths[0]], samples[depths[-1]]]
+            if len(depths) == 1:
+                ends = [sample[:0] for sample in ends]  # one depth has no order
             detail = conditions(results, data, depths[-1], model)
             where = f"{data}, {model}"
             yield Evidence(
