@@ -173,6 +173,6 @@ STUDY = Study(
     stages=(trials,),
     figure=figure,
     claims=CLAIMS,
-    cost={"smoke": 1.0, "quick": 40.0, "paper": 600.0},
+    cost={"smoke": 1.0, "quick": 47.0, "paper": 600.0},
     paper_device="one H200",
 )
