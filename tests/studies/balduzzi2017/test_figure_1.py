@@ -191,6 +191,9 @@ def test_claims_look_at_the_papers_networks_first(results: Results) -> None:
     assert {each.condition.split(",")[0] for each in white if each.headline} == {"mean-centred"}
     headline = verdicts["deep-white", "mean-centred, white noise, averaged over lags"]
     assert headline.statistic == pytest.approx((mean - (low + high) / 2) / ((high - low) / 2))
+    biases = {row.condition.split(",")[0] for (claim, _), row in verdicts.items() if claim == "shallow-brown"}
+    assert biases == {"biases of deviation 1", f"biases of deviation {SETTINGS.text_bias:.3g}"}
+    assert all(row.headline for (claim, _), row in verdicts.items() if claim == "shallow-brown" and row.runs)
     assert verdicts["resnet-between", "β = .1: above white noise"].verdict == "holds"
     resnets = averages(results, residual(10, 24, 0.1))
     above = next(each for (claim, _), each in verdicts.items() if claim == "resnet-more-structure")

@@ -67,8 +67,8 @@ def test_figure_3s_networks_are_used() -> None:
 
 def test_verdicts(results: Results) -> None:
     verdicts = {(each.claim, each.condition): each for each in judge(STUDY, results, "quick")}
-    assert verdicts["bimodal-without-bn", "feedforward, layer 16"].verdict == "holds"
-    assert verdicts["bimodal-without-bn", "feedforward, no biases, layer 1"].statistic == -1.0
+    assert verdicts["always-or-never-without-bn", "feedforward, layer 16"].verdict == "holds"
+    assert verdicts["always-or-never-without-bn", "feedforward, no biases, layer 1"].statistic == -1.0
     short = verdicts["contiguity-short-in-feedforward-bn", "resnet + BN − feedforward + BN, layer 16"]
     assert short.verdict == "holds"
     middle = histogram(results, "feedforward + BN", "activation share", 16)
@@ -81,10 +81,13 @@ def test_verdicts(results: Results) -> None:
         histogram(results, "feedforward", "activation share", layer).to_numpy()[:, [0, -1]].sum(axis=1).mean()
         for layer in SETTINGS.layers
     ]
-    always = verdicts["always-or-never-without-bn", "feedforward, layer 16"]
-    assert always.statistic == pytest.approx(ends[2])
-    small = verdicts["always-or-never-without-bn", "feedforward, small biases, layer 16"]
-    assert f"small biases {small.statistic:.3f}" in always.detail
+    for words in ("feedforward", "feedforward, small biases"):
+        shares = histogram(results, words, "activation share", 16).to_numpy()
+        apart = shares[:, [0, -1]].min(axis=1) - shares[:, 1:-1].max(axis=1)
+        always = verdicts["always-or-never-without-bn", f"{words}, layer 16"]
+        assert (always.statistic, always.headline) == (pytest.approx(apart.mean()), True)
+        assert f"{shares[:, [0, -1]].sum(axis=1).mean():.1%}" in always.detail
+        assert verdicts["more-bimodal-with-depth", f"{words}, layer 4 − layer 1"].headline
     grown = verdicts["more-bimodal-with-depth", "feedforward, layer 4 − layer 1"]
     assert (grown.statistic, grown.paired) == (pytest.approx(ends[1] - ends[0]), True)
     static = verdicts["static-noise-in-feedforward-bn", "feedforward + BN, layer 16"]
@@ -114,6 +117,8 @@ def test_activations_the_other_way_round_and_short_runs_contradict(
 def test_the_figure_has_a_raster_and_two_histograms_per_cell(results: Results) -> None:
     axes = STUDY.figure(results).axes
     assert len(axes) == 3 * 3 * 3
+    letters = {ax.texts[0].get_text(): ax.texts[0].get_fontweight() for ax in axes if ax.texts}
+    assert letters == dict.fromkeys("abc", "bold")
     image = axes[6].get_images()[0].get_array()
     assert np.array_equal(image, raster(results, "feedforward", 16))
     heights = [bar.get_height() for bar in axes[7].patches]

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 from skiplab.data import TensorSet
 from skiplab.measurements.gradient_shattering import GradientShattering, gradient_shattering
-from skiplab.randomness import torch_generator
+from skiplab.randomness import numpy_generator, torch_generator
 from skiplab.reproduction import Bench, Results
 from skiplab.reproduction.results import Part, matching
 from skiplab.reproduction.verdict import judge
@@ -223,25 +223,53 @@ def power(slope: float) -> Curve:
     return lambda logs: np.exp(slope * (logs - logs[0]))
 
 
-RANKS = {"plain": line(0.1, 0.2), "resnet-1": line(0.1, 0.1), "resnet-0.1": line(0.1, 0.0)}
+RANKS = {"plain": line(0.1, 0.2), "resnet-1": line(0.1, 0.07), "resnet-0.1": line(0.1, 0.0)}
 NORMS = {"plain": power(-0.5), "resnet-1": power(-0.2), "resnet-0.1": power(0.0)}
 
 
 def test_the_papers_curves_make_every_claim_hold() -> None:
     found = judge(STUDY, results_of(RANKS, NORMS), "quick")
     assert {row.verdict for row in found} == {"holds"}
-    assert sum(row.headline for row in found) == 5 + 6
-    slopes = [row.statistic for row in found if "slope" in row.condition]
-    assert slopes == pytest.approx([0.1, 0.2, 0.1, 0.3, 0.5], abs=0.01)
+    assert sum(row.headline for row in found) == 5 + 7
+    slopes = {(row.claim, row.condition): row.statistic for row in found if "slope" in row.condition}
+    # Shares of the slope without skips: rank .2 against .07 and 0, norm −.5 against −.2 and 0; and .07 less 0.
+    assert list(slopes.values()) == pytest.approx([0.65, 1.0, 0.07, 0.6, 1.0], abs=0.02)
     logs = np.log(SETTINGS.depths)
-    expected = 0.1 * (logs[1:] - logs[0]).mean()
-    grown = next(row for row in found if row.claim == "rank-grows-faster-without-skips")
-    assert grown.statistic == pytest.approx(expected, abs=0.02)
+    grown = next(row for row in found if row.claim == "smaller-beta-slows-growth")
+    assert grown.statistic == pytest.approx(0.07 * (logs[1:] - logs[0]).mean(), abs=0.02)
+
+
+@pytest.mark.parametrize(("slope", "verdict"), [(0.04, "holds"), (0.1, "undecided"), (0.16, "contradicted")])
+def test_much_faster_is_at_least_twice_as_fast(slope: float, verdict: str) -> None:
+    """A rank that rises by .2 without skips; the share that skips spare has a ratio of means and its error."""
+    results = results_of(RANKS | {"resnet-1": line(0.1, slope)}, NORMS)
+    rows = [row for row in judge(STUDY, results, "quick") if row.claim == "rank-grows-faster-without-skips"]
+    row = rows[0]
+    assert row.verdict == verdict
+    without, skips = (
+        evidence.speeds(results, "relative_rank", "digits", "loss", model, "mean change since the shallowest")
+        for model in ("plain", "resnet-1")
+    )
+    assert row.statistic == pytest.approx(1 - skips.mean() / without.mean())
+    picks = numpy_generator(0, "bootstrap").integers(0, 8, size=(20_000, 8))
+    resampled = 1 - skips[picks].mean(1) / without[picks].mean(1)
+    assert row.spread is not None
+    assert row.spread / 8**0.5 == pytest.approx(resampled.std(), rel=0.15)
+    assert row.detail.startswith(f"{without.mean():.3g} without skips, {skips.mean():.3g} with")
+
+
+def test_what_does_not_change_without_skips_is_not_spared() -> None:
+    """Both ranks fall, the residual one by less than half: no growth that skips could slow."""
+    found = judge(
+        STUDY, results_of(RANKS | {"plain": line(0.5, -0.2), "resnet-1": line(0.5, -0.05)}, NORMS), "quick"
+    )
+    rows = [row for row in found if row.claim == "rank-grows-faster-without-skips" and row.headline]
+    assert {row.verdict for row in rows} == {"contradicted"}
 
 
 def test_curves_the_other_way_round_contradict_every_claim() -> None:
-    swap = {"plain": "resnet-0.1", "resnet-1": "resnet-1", "resnet-0.1": "plain"}
-    ranks, norms = ({swap[model]: curve for model, curve in curves.items()} for curves in (RANKS, NORMS))
+    ranks = {"plain": line(0.1, 0.02), "resnet-1": line(0.1, 0.07), "resnet-0.1": line(0.1, 0.2)}
+    norms = {"plain": power(-0.05), "resnet-1": power(-0.2), "resnet-0.1": power(-0.5)}
     shattered = {
         ("plain", 2): 0.05,
         ("resnet-0.1", 2): 0.0,
@@ -250,8 +278,7 @@ def test_curves_the_other_way_round_contradict_every_claim() -> None:
         ("resnet-0.1", 50): 0.0,
     }
     found = judge(STUDY, results_of(ranks, norms, structure=shattered), "quick")
-    # Without skips the rank is constant then, which is no fall.
-    assert {row.verdict for row in found if "change from" not in row.condition} == {"contradicted"}
+    assert {row.verdict for row in found} == {"contradicted"}
 
 
 def test_structure_that_was_never_there_has_not_disappeared() -> None:
@@ -273,16 +300,16 @@ def test_a_quantity_that_has_reached_its_end_grew_faster_than_one_on_its_way() -
     np.testing.assert_allclose([fast, slow], expected)
 
 
-def test_growth_beyond_ten_layers_is_a_further_row() -> None:
+def test_growth_beyond_ten_layers_is_a_claim_of_ours() -> None:
     ranks = RANKS | {"plain": lambda logs: 0.5 - 0.1 * np.abs(logs - np.log(10))}
     found = judge(STUDY, results_of(ranks, NORMS), "quick")
-    (row,) = [row for row in found if "change from" in row.condition]
-    assert row.condition == "digits, feedforward, gradient of the loss, change from 10 to 50 layers"
-    assert (row.claim, row.headline) == ("rank-grows-faster-without-skips", False)
+    (row,) = [row for row in found if row.claim == "rank-grows-beyond-ten-layers"]
+    assert row.condition == "digits, feedforward, gradient of the loss, 10 to 50 layers"
+    assert (row.source, row.verdict) == ("ours", "contradicted")
     assert row.statistic == pytest.approx(-0.1 * np.log(5), abs=0.02)
-    assert row.verdict == "contradicted"
-    shallow = dataclasses.replace(SETTINGS, depths=(2, 4))
-    assert list(evidence.beyond(results_of(RANKS, NORMS, shallow))) == []
+    shallow = dataclasses.replace(SETTINGS, depths=(4, 2))
+    (row,) = evidence.beyond(results_of(RANKS, NORMS, shallow))
+    assert row.condition.endswith("2 to 4 layers")
 
 
 def test_depths_may_come_in_any_order() -> None:
@@ -319,5 +346,7 @@ def test_the_figure_shows_four_covariances_and_two_curves() -> None:
     ranks, norms = figure.axes[-2:]
     assert [text.get_text() for text in ranks.get_xticklabels()] == ["2", "4", "10", "24", "50"]
     assert norms.get_yscale() == "log"
+    low, high = norms.get_ylim()
+    assert sum(low <= tick <= high for tick in norms.get_yticks()) >= 4
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["Feedforward", "Resnet, β = 1", "Resnet, β = .1", "White noise"]

@@ -15,7 +15,8 @@ from skiplab.checks import Refused, TimeIsUp
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
 from skiplab.randomness import run_seeds, torch_generator
-from skiplab.reproduction import Bench, Results
+from skiplab.reproduction import NOT_SAID, Bench, Results
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.results import Part
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017.figure_6 import STUDY, evidence, study, trials
@@ -297,6 +298,26 @@ def searched(results: Results) -> Results:
     return Results(results.settings, [*parts, *results.parts])
 
 
+def with_further(results: Results, accuracies: Mapping[str, float], rate: float = 1e-4) -> Results:
+    """The same with six networks of 50 layers of some models, in two trials, at a further learning rate."""
+    parts = [
+        Part(
+            trials.train.name,
+            "further",
+            pd.DataFrame(
+                [
+                    {"seed": seed, "epoch": 6, "quantity": "test_accuracy", "value": mean + seed / 1000}
+                    for seed in seeds
+                ]
+            ),
+            {"data": "digits", "model": model, "depth": 50, "training": {"rate": rate}},
+        )
+        for model, mean in accuracies.items()
+        for seeds in (range(3), range(3, 6))
+    ]
+    return Results(results.settings, [*results.parts, *parts])
+
+
 AS_THE_PAPER = {"crelu-ll": FLAT, "crelu": FALLING, "resnet": FLAT, "relu": FALLING, "prelu-ll": FALLING}
 
 
@@ -307,8 +328,11 @@ def test_the_papers_curves_make_every_claim_hold() -> None:
     assert headlines == [
         ("looks-linear-trains-deeper", "digits, against relu, 50 layers"),
         ("looks-linear-trains-deeper", "digits, against crelu, 50 layers"),
-        ("rectifiers-fall-with-depth", "digits, relu, depths 6 to 50"),
-        ("rectifiers-fall-with-depth", "digits, crelu, depths 6 to 50"),
+        *(
+            ("rectifiers-fall-with-depth", f"digits, {model}, {step} layers")
+            for model in ("relu", "crelu")
+            for step in ("6 against 50", "from 6 to 14", "from 14 to 50")
+        ),
         ("relu-below-linear", "digits, 50 layers"),
         ("linear-baseline", "digits"),
         ("crelu-above-prelu", "digits, 50 layers"),
@@ -316,8 +340,64 @@ def test_the_papers_curves_make_every_claim_hold() -> None:
     ]
     below = next(row for row in found if row.claim == "relu-below-linear")
     assert below.statistic == pytest.approx(0.4 - 0.3 - 0.0025, abs=1e-6)
-    assert sum(row.ours and row.headline for row in found) == 4
+    assert not any(row.ours for row in found)
     assert {row.paired for row in found if len(row.means) > 1} == {True}
+
+
+def test_a_step_that_rises_leaves_steadily_to_the_papers_depths() -> None:
+    """Where ours rise between two depths the figure's may not; a network that is no worse at the end contradicts."""
+    for curve, verdict in (
+        ({6: 0.5, 14: 0.6, 50: 0.3}, "undecided"),
+        ({6: 0.5, 14: 0.3, 50: 0.6}, "contradicted"),
+    ):
+        means = AS_THE_PAPER | {"relu": curve}
+        found = judge(STUDY, searched(results_of(means)), "quick")
+        (judged,) = [each for each in judgements(found) if each.claim == "rectifiers-fall-with-depth"]
+        assert judged.verdict == verdict
+        (silent,) = [row for row in judged.rows if row.missing]
+        assert (silent.condition, silent.missing) == ("digits, relu, the figure's depths", NOT_SAID)
+        assert ("from 6 to 14" in silent.detail) == (verdict == "undecided")
+        assert [row.condition for row in judged.further] == [
+            "digits, relu, from 6 to 14 layers",
+            "digits, relu, from 14 to 50 layers",
+        ]
+
+
+def test_what_was_not_trained_waits_for_its_run() -> None:
+    settings = dataclasses.replace(SETTINGS, models=SETTINGS.models[:4])
+    results = results_of({model: AS_THE_PAPER[model] for model in settings.models}, settings)
+    waiting = {each.claim for each in judgements(judge(STUDY, results, "quick")) if each.waits}
+    assert waiting == {"crelu-above-prelu", "looks-linear-as-residual"}
+
+
+def test_networks_that_learn_at_another_rate_contradict() -> None:
+    """ReLU and CReLU networks at 10⁻⁴ count as those at the common rate do: dead, or better than looks-linear."""
+    dead = searched(results_of(AS_THE_PAPER))
+    claims = ["looks-linear-trains-deeper", "relu-below-linear"]
+    for mean, verdict in ((0.1, "holds"), (0.7, "contradicted")):
+        found = judge(STUDY, with_further(dead, {"relu": mean, "crelu": 0.1}), "quick")
+        said = {each.claim: each.verdict for each in judgements(found)}
+        assert [said[claim] for claim in claims] == [verdict] * 2
+        rows = {row.condition: row for row in found if row.headline}
+        row = rows["digits, against relu at rate 0.0001, 50 layers"]
+        assert (row.paired, row.runs) == (True, 6)
+        assert row.statistic == pytest.approx(0.6 - mean)
+        assert rows["digits, 50 layers, relu at rate 0.0001"].statistic == pytest.approx(0.4 - mean - 0.0025)
+        died = "6 of 6 relu networks of 50 layers never learn" if mean == 0.1 else ""
+        assert row.detail == died
+
+
+def test_further_rates_are_tried_in_the_deepest_networks_without_skips() -> None:
+    settings = dataclasses.replace(
+        STUDY.settings["smoke"], runs=3, together=2, depths=(6, 10), further_rates=(1e-4,), seed=1
+    )
+    calls = study.further(Results(settings))
+    assert [(call.settings.model, call.settings.depth, len(call.settings.seeds)) for call in calls] == [
+        (model, 10, seeds) for model in ("relu", "crelu") for seeds in (2, 1)
+    ]
+    assert {call.settings.training.rate for call in calls} == {1e-4}
+    assert {call.stage for call in calls} == {"further"}
+    assert study.further(Results(STUDY.settings["paper"])) == []
 
 
 def test_at_one_learning_rate_looks_linear_and_residual_networks_are_not_judged() -> None:
@@ -335,14 +415,21 @@ def test_at_one_learning_rate_looks_linear_and_residual_networks_are_not_judged(
 
 def test_rows_say_at_what_rate_networks_were_trained_and_how_many_never_learn() -> None:
     dead = AS_THE_PAPER | {"relu": FALLING | {50: 0.1}}
-    for results, words in ((results_of(dead), "at one learning rate for all models, 0.001; "), (None, "")):
-        found = judge(STUDY, results or searched(results_of(dead)), "quick")
+    alone = "one learning rate for all models, 0.001"
+    for results, words in (
+        (results_of(dead), alone),
+        (searched(results_of(dead)), "rates chosen for each model"),
+    ):
+        found = judge(STUDY, results, "quick")
         details = {(row.claim, row.condition): row.detail for row in found if row.headline}
-        expected = f"{words}6 of 6 relu networks of 50 layers never learn"
+        expected = f"6 epochs at {words}; 6 of 6 relu networks of 50 layers never learn"
         assert details["relu-below-linear", "digits, 50 layers"] == expected
-        assert details["rectifiers-fall-with-depth", "digits, relu, depths 6 to 50"].startswith(expected)
+        assert details["rectifiers-fall-with-depth", "digits, relu, 6 against 50 layers"] == expected
         assert details["looks-linear-trains-deeper", "digits, against relu, 50 layers"] == expected
-        assert details["looks-linear-trains-deeper", "digits, against crelu, 50 layers"] == words.rstrip("; ")
+        assert (
+            details["looks-linear-trains-deeper", "digits, against crelu, 50 layers"]
+            == f"6 epochs at {words}"
+        )
 
 
 def test_one_depth_has_no_order_but_is_judged_all_the_same() -> None:
@@ -363,7 +450,7 @@ def test_other_curves_contradict_them() -> None:
     rising = {6: 0.45, 14: 0.5, 50: 0.55}
     means = {"crelu-ll": FALLING, "crelu": rising, "resnet": FLAT, "relu": rising, "prelu-ll": FLAT}
     found = judge(STUDY, searched(results_of(means, linear=0.5)), "quick")
-    assert {row.claim: row.verdict for row in found if row.headline} == dict.fromkeys(
+    assert {each.claim: each.verdict for each in judgements(found)} == dict.fromkeys(
         [claim.id for claim in STUDY.claims], "contradicted"
     )
     # At six layers both have the same accuracy.

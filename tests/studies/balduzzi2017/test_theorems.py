@@ -32,6 +32,7 @@ from skiplab.studies.balduzzi2017.theorems.trials import (
     lemmas,
     outputs,
     real,
+    weightless,
 )
 
 SETTINGS = Settings(
@@ -44,6 +45,8 @@ SETTINGS = Settings(
     gated_width=64,
     gated_samples=4,
     gated_depths=(2, 6),
+    wide_width=300,
+    wide_samples=4,
     output_layers=8,
     output_width=48,
     layers=(2,),
@@ -219,6 +222,34 @@ def test_powers_of_depth_in_real_nets_with_batch_normalisation(
     assert rows["sublinear-in-nets", "L = 2 to 8"].verdict == said_of_sublinear
 
 
+def test_the_correlation_at_a_small_beta_stands_beside_the_powers(results: Results) -> None:
+    rows = [each for each in judge(STUDY, results, "quick") if each.claim == "theorem-3-nets-bn"]
+    row = rows[-1]
+    assert (row.condition, row.headline) == ("β = .1, the correlation itself, L = 8", False)
+    assert row.paper_value == models.theory(models.NORMALISED_TENTH, 8).correlation
+    assert row.verdict == "holds"
+    assert "not the precise quantities" in row.text
+
+
+@pytest.mark.parametrize(("fall", "verdict"), [(0.01, "holds"), (0.2, "contradicted")])
+def test_highway_nets_are_judged_by_what_depth_changes(
+    results: Results, changed: Change, fall: float, verdict: str
+) -> None:
+    """Correlation .6 in the shallowest real nets, and less in the deepest."""
+    other = changed(results, 1.0, real, model="highway", quantity="variance")
+    for L, value in ((2, 0.6), (8, 0.6 - fall)):
+
+        def noisy(rows: pd.DataFrame, value: float = value) -> pd.Series:
+            return value + 1e-3 * np.cos(rows["run"] * rows["L"])
+
+        other = changed(other, noisy, real, model="highway", quantity="covariance", L=L)
+    rows = {each.condition: each for each in judge(STUDY, other, "quick") if each.claim == "highway-limit"}
+    row = rows["real nets, L = 8 against 2"]
+    assert (row.verdict, row.headline) == (verdict, True)
+    assert row.statistic == pytest.approx(-fall, abs=1e-3)
+    assert rows["independent gates, L = 6 against 2"].headline is False
+
+
 def test_theorem_3_says_that_its_model_does_not_centre() -> None:
     texts = {claim.id: claim.text for claim in STUDY.claims}
     for claim in ("theorem-3a", "theorem-3b", "theorem-3-asymptotic"):
@@ -227,16 +258,42 @@ def test_theorem_3_says_that_its_model_does_not_centre() -> None:
 
 def test_correlations_that_vanish_have_no_rate(results: Results, changed: Change) -> None:
     other = changed(results, -1.0, real, model="residual", L=8, quantity="covariance")
-    assert all(map(math.isnan, evidence.fall(other, models.RESIDUAL, "correlation", 2, 8, 1.0)))
+    assert all(map(math.isnan, evidence.fall(other, real, models.RESIDUAL, "correlation", 2, 8, 1.0)))
 
 
-def test_exponential_decay_is_judged_once_and_says_how_narrow_nets_are(verdicts: list[Verdict]) -> None:
+def test_exponential_decay_is_judged_in_the_widest_nets(verdicts: list[Verdict], results: Results) -> None:
     rows = [each for each in verdicts if each.claim == "rescaling-leaves-decay"]
-    assert [each.condition for each in rows if each.headline] == ["L = 8 against 2"]
-    assert [each.condition for each in rows if not each.headline] == ["from L = 2 to 8, against 2"]
-    assert "in wide nets" in rows[0].detail
-    assert "few for this depth" in rows[0].detail
+    assert [each.condition for each in rows if each.headline] == ["300 units, L = 8 against 2"]
+    assert [each.condition for each in rows if not each.headline] == [
+        "300 units, from L = 2 to 8, against 2",
+        "48 units, L = 8 against 2",
+        "48 units, from L = 2 to 8, against 2",
+    ]
+    assert ["few for this depth" in each.detail for each in rows] == [False, False, True, False]
     assert {each.source for each in rows} == {"sections 3.2 and 3.3"}
+    narrow = Results(dataclasses.replace(SETTINGS, wide_width=0), results.parts)
+    assert [each.headline for each in evidence.decays_on(narrow)] == [True, False]
+
+
+@pytest.mark.parametrize(("rate", "verdict"), [(0.3, "holds"), (0.1, "contradicted")])
+def test_a_rate_that_dies_away_is_not_exponential(
+    results: Results, changed: Change, rate: float, verdict: str
+) -> None:
+    """Correlation e^{−.3·2} at two layers, and then a rate per layer that stays or falls to a third."""
+    other = changed(results, 1.0, weightless, quantity="variance")
+    for L, value in ((2, math.exp(-0.6)), (8, math.exp(-8 * rate))):
+
+        def noisy(rows: pd.DataFrame, value: float = value) -> pd.Series:
+            return value * (1 + 1e-3 * np.cos(rows["run"]))
+
+        other = changed(other, noisy, weightless, quantity="covariance", L=L)
+    (row,) = [
+        each
+        for each in judge(STUDY, other, "quick")
+        if each.claim == "rescaling-leaves-decay" and each.headline
+    ]
+    assert row.statistic == pytest.approx(rate - 0.15, abs=1e-3)
+    assert row.verdict == verdict
 
 
 def test_lemmas(verdicts: list[Verdict]) -> None:
@@ -411,5 +468,8 @@ def test_lemmas_at_three_layers() -> None:
     assert frame.loc[wrong, "value"].min() > 0.1
 
 
-def test_the_figure_has_six_panels(results: Results) -> None:
-    assert len(STUDY.figure(results).axes) == 6
+def test_the_figure_has_six_panels_and_marks_the_widest_nets(results: Results) -> None:
+    axes = STUDY.figure(results).axes
+    assert len(axes) == 6
+    marks = [[bar.lines[0].get_marker() for bar in ax.containers] for ax in axes]
+    assert [panel.count("^") for panel in marks] == [2, 0, 0, 2, 0, 0]

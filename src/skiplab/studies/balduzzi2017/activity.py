@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from skiplab.measurements.activation_patterns import ActivationPatterns
 
 BINS = 10  # of the share of inputs for which a unit is active (ours)
+# Feedforward networks without batch normalisation that decide: the paper names no biases of its figures 3 and 4, and
+# of figure 1a the small ones.
+DECIDING = ("feedforward", "feedforward, small biases")
 _TOGETHER = 10  # networks run as one
 COLUMNS = ["run", "quantity", "layer", "unit", "x", "value"]
 Row = tuple[int, str, int, int, float, float]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction import Equivalent, Evidence, Greater, Results
+from skiplab.reproduction import NOT_SAID, Equivalent, Evidence, Greater, Results
 from skiplab.studies.balduzzi2017.line_gradients import averages, curves, measured, over_lags
 from skiplab.studies.balduzzi2017.line_networks import Network, plain
 
@@ -17,6 +17,7 @@ NORMALISATIONS = {"centre": "mean-centred", "batch": "batch-normalised", "none":
 
 # "Resembles" is to lie in the band that holds 95 % of single noise series: its ends are 1 half-width from its middle.
 RESEMBLES = Equivalent(margin=1.0)
+BOTH = "averaged over lags 1 to 15 and at lag 1; where the two disagree, this is undecided"
 IN_BAND = "half-widths from the middle of the band"
 # A difference of two ACFs: a twentieth of full correlation, more than the ±.03 that single white series scatter by.
 APART = Greater(worth=0.05)
@@ -75,7 +76,7 @@ def resembling(
         detail = (
             f"the paper does not say by what an ACF resembles {kind} noise's; the mean is {told} the band"
         )
-        yield Evidence(f"{where}, {kind} noise, the paper's measure", [[]], detail=detail)
+        yield Evidence.without(f"{where}, {kind} noise, the paper's measure", NOT_SAID, detail)
 
 
 def white_at(results: Results, depth: int) -> Iterator[Evidence]:

@@ -51,7 +51,7 @@ def gated_gradients(
     for carry, branch in reversed(scales):
         noise = torch.randn(shape, generator=generator, dtype=torch.float64, device=device)
         gates = torch.randint(0, 2, shape, generator=generator, device=device, dtype=torch.int8)
-        mixed = _root(gradients @ gradients.mT * (2 / width)) @ noise
+        mixed = gram_root(gradients @ gradients.mT * (2 / width)) @ noise
         gradients = carry * gradients + branch * gates * mixed
     return gradients
 
@@ -64,7 +64,7 @@ def second_moments(gradients: Tensor) -> tuple[Tensor, Tensor]:
     return squares / (samples * width), products / (samples * (samples - 1) * width)
 
 
-def _root(gram: Tensor) -> Tensor:
+def gram_root(gram: Tensor) -> Tensor:
     """The symmetric root; at the last layer all gradients are equal, so that Cholesky's would not exist."""
     values, vectors = torch.linalg.eigh(gram)
-    return vectors * values.clamp(min=0).sqrt()[:, None, :] @ vectors.mT
+    return vectors * values.clamp(min=0).sqrt()[..., None, :] @ vectors.mT

@@ -33,6 +33,7 @@ from skiplab.studies.balduzzi2017.line_gradients import (
 from skiplab.studies.balduzzi2017.line_networks import POINTS, Network, plain, residual
 from skiplab.studies.balduzzi2017.noise_bands import (
     APART,
+    BOTH,
     IN_BAND,
     NORMALISATIONS,
     RESEMBLES,
@@ -200,8 +201,8 @@ STUDY = Study(
     claims=(
         Claim(
             "shallow-brown",
-            "The ACF of shallow feedforward networks resembles that of brown noise: averaged over lags 1 to 15 and "
-            "at lag 1, that of 2-layer networks lies on average in the band of single series of brown noise.",
+            "The ACF of shallow feedforward networks resembles that of brown noise: that of 2-layer networks lies on "
+            f"average over networks in the band of single series of brown noise, {BOTH}.",
             shallow_brown,
             kind=RESEMBLES,
             unit=IN_BAND,
@@ -236,9 +237,9 @@ STUDY = Study(
         ),
         Claim(
             "deepest-white",
-            "In 50-layer feedforward networks gradients cannot be told from white noise by their mean ACF: on "
-            "average over networks it lies in the 95 % band of single series of white noise, averaged over lags 1 "
-            "to 15 and at lag 1. Whether single networks can be told is a claim of ours.",
+            "Gradients of 50-layer feedforward networks are “indistinguishable from white noise”: their mean ACF "
+            "differs from white noise's by less than the half-width of a single series' band, "
+            f"{BOTH}.",
             deepest(white_at),
             kind=RESEMBLES,
             unit=IN_BAND,
@@ -261,7 +262,7 @@ STUDY = Study(
         Claim(
             "damped-resnet-brown",
             "With β = .1 the ACF of even the 50-layer resnet resembles that of brown noise: on average over networks "
-            "it lies in the band of single series of brown noise, averaged over lags 1 to 15 and at lag 1.",
+            f"it lies in the band of single series of brown noise, {BOTH}.",
             damped_brown,
             kind=RESEMBLES,
             unit=IN_BAND,

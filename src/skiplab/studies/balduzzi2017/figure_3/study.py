@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from skiplab.reproduction import Claim, Equivalent, Evidence, Greater, Results, Study, Value
-from skiplab.studies.balduzzi2017.activity import SCALES, by_layer, draws, kinds
+from skiplab.studies.balduzzi2017.activity import DECIDING, SCALES, by_layer, draws, kinds
 
 TENTH = 0.025  # of the paper's quarter: the smallest share of pairs that matters here
 
@@ -15,7 +15,7 @@ TENTH = 0.025  # of the paper's quarter: the smallest share of pairs that matter
 def half_active(results: Results) -> Iterator[Evidence]:
     """The share of inputs for which units are active, in all kinds of network."""
     for words in kinds(results.settings):
-        own = words in ("feedforward", "feedforward + BN")
+        own = words in (*DECIDING, "feedforward + BN")
         yield from _shares(results, words, "activation", 0.5, headline=own)
 
 
@@ -43,7 +43,7 @@ def climbs(results: Results) -> Iterator[Evidence]:
             gap = wide[upper] - wide[lower]
             detail = f"from {wide[lower].mean():.3f} to {wide[upper].mean():.3f}"
             where = f"{words}, layer {upper} − layer {lower}"
-            yield Evidence(where, [gap.tolist()], headline=words == "feedforward", detail=detail)
+            yield Evidence(where, [gap.tolist()], headline=words in DECIDING, detail=detail)
 
 
 def resnets_alike(results: Results) -> Iterator[Evidence]:

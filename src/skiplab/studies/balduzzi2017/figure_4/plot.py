@@ -12,7 +12,7 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.patches import Patch
 
 from skiplab.figures.curves import mean_interval
-from skiplab.figures.style import PAGE_WIDTH, STYLE, HouseAxes, new_figure
+from skiplab.figures.style import PAGE_WIDTH, STYLE, HouseAxes, new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.studies.balduzzi2017.activity import histogram, rows_of
 from skiplab.studies.balduzzi2017.line_networks import REACH
@@ -66,10 +66,12 @@ def raster_panels(
     )
     for place, (title, layers) in enumerate(cases.items()):
         for row, (layer, cell) in enumerate(layers.items()):
-            heading = f"({'abcde'[place]}) {title}\nlayer {layer}" if row == 0 else f"layer {layer}"
+            heading = f"{title}\nlayer {layer}" if row == 0 else f"layer {layer}"
             top, left = 3 * row, 3 * place
             slots = (cells[top, left : left + 2], cells[top + 1, left], cells[top + 1, left + 1])
-            _cell(figure, slots, cell, heading, reach, first=place == 0)
+            raster = _cell(figure, slots, cell, heading, reach, first=place == 0)
+            if row == 0:
+                panel_letter(raster, "abcde"[place])
     key = [Patch(facecolor=shade, edgecolor="#444444", linewidth=0.6) for shade in ("black", "white")]
     key += [Patch(color=_ACTIVE), Patch(color=_RUNS)]
     words = ["active", "inactive", "share of units", "share of runs"]
@@ -85,7 +87,8 @@ def _cell(
     reach: float,
     *,
     first: bool,
-) -> None:
+) -> Axes:
+    """Draw a raster over two histograms, and return the raster's axes."""
     pattern, activation, runs = cell
     with mpl.rc_context(STYLE):  # axes added later than new_figure's do not know the house style
         raster, left, right = (figure.add_subplot(place, axes_class=HouseAxes) for place in slots)
@@ -113,6 +116,7 @@ def _cell(
         left.set_ylabel("share", fontsize=6.5, labelpad=1)
     else:
         left.set_yticklabels([])
+    return raster
 
 
 def _bars(ax: Axes, places: np.ndarray, shares: np.ndarray, width: float, colour: str) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Claim, Equivalent, Evidence, Found, Greater, Results, Study
-from skiplab.studies.balduzzi2017.activity import BINS, SCALES, by_layer, draws, histogram
+from skiplab.studies.balduzzi2017.activity import BINS, DECIDING, SCALES, by_layer, draws, histogram
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +20,7 @@ SHOWN = {
 }
 
 
-WITHOUT = ("feedforward", "feedforward, small biases", "feedforward, no biases", "resnet without BN")
+WITHOUT = (*DECIDING, "feedforward, no biases", "resnet without BN")
 COIN = 2.0  # inputs in a run of coin flips, on average
 
 
@@ -31,15 +31,18 @@ def ends_and_middle(results: Results, words: str, layer: int) -> tuple[np.ndarra
 
 
 def bimodal(results: Results) -> Iterator[Evidence]:
-    """The emptier of the two end bins less the fullest between them, without batch normalisation."""
+    """The emptier of the two end bins less the fullest between them, without batch normalisation.
+
+    At the last layer feedforward networks decide, with biases of deviation 1 and with section 1.1's.
+    """
     layers = results.settings.layers
     for words, layer in product(WITHOUT, layers):
         ends, middle = ends_and_middle(results, words, layer)
         yield Evidence(
             f"{words}, layer {layer}",
             [(ends.min(axis=1) - middle.max(axis=1)).tolist()],
-            headline=words == "feedforward" and layer == layers[-1],
-            detail=f"{ends.sum(axis=1).mean():.0%} of the units are in the two end bins",
+            headline=words in DECIDING and layer == layers[-1],
+            detail=f"{ends.sum(axis=1).mean():.1%} of the units are in the two end bins",
         )
 
 
@@ -48,20 +51,7 @@ def more_bimodal(results: Results) -> Iterator[Evidence]:
     for words, (lower, upper) in product(WITHOUT, pairwise(results.settings.layers)):
         both = [ends_and_middle(results, words, layer)[0].sum(axis=1).tolist() for layer in (upper, lower)]
         where = f"{words}, layer {upper} − layer {lower}"
-        yield Evidence(where, both, headline=words == "feedforward", paired=True)
-
-
-def always(results: Results) -> Iterator[Evidence]:
-    """The share of units in the two end bins of the last layer, without batch normalisation.
-
-    The paper names no biases of these networks, so that the row that decides says what others do.
-    """
-    layer = results.settings.layers[-1]
-    shares = {words: ends_and_middle(results, words, layer)[0].sum(axis=1) for words in WITHOUT}
-    for words, ends in shares.items():
-        own = words == "feedforward"
-        others = ", ".join(f"{each} {share.mean():.3f}" for each, share in shares.items() if each != words)
-        yield Evidence(f"{words}, layer {layer}", [ends.tolist()], headline=own, detail=others if own else "")
+        yield Evidence(where, both, headline=words in DECIDING, paired=True)
 
 
 def half_active(results: Results) -> Iterator[Evidence]:
@@ -119,28 +109,20 @@ STUDY = Study(
     source="section 2",
     claims=(
         Claim(
-            "bimodal-without-bn",
-            "Without batch normalisation the distribution of a unit's activation is bimodal at layer 50: both end "
-            "tenths hold more units than any tenth between.",
-            bimodal,
-            kind=Greater(worth=0.1),  # as many units as each of ten equal bins holds
-            unit="share of units",
-        ),
-        Claim(
             "more-bimodal-with-depth",
-            "Without batch normalisation the distribution becomes increasingly bimodal with depth: the two end "
-            "tenths hold more units the deeper the layer.",
+            "Without batch normalisation the distribution of a unit's activation becomes increasingly bimodal with "
+            "depth: the two end tenths hold more units the deeper the layer.",
             more_bimodal,
             kind=Greater(worth=0.05),  # five of a layer's hundred units
             unit="share of units",
         ),
         Claim(
             "always-or-never-without-bn",
-            "Without batch normalisation neurons of layer 50 are either nearly always active or nearly always "
-            "inactive: with biases of deviation 1, which are ours, at least nine tenths of them are active for more "
-            "than nine tenths of the inputs or for less than one.",
-            always,
-            kind=Greater(margin=-0.9),
+            "Without batch normalisation neurons of layer 50 are either always active or always inactive, or nearly: "
+            "more of them are active for over nine tenths of the inputs, and more for under one tenth, than in any "
+            "tenth between.",
+            bimodal,
+            kind=Greater(worth=0.1),  # as many units as each of ten equal bins holds
             unit="share of units",
         ),
         Claim(

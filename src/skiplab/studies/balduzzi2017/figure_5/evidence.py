@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-DEEP = 10  # from here on the rank without skips is asked to go on growing
+DEEP = 10  # from here on we ask whether the rank without skips goes on growing
 WORDS = {"loss": "of the loss", "sum": "of the summed outputs"}
 
 
@@ -43,7 +43,6 @@ def slope(wide: pd.DataFrame) -> np.ndarray:
 
 
 SPEEDS = {"mean change since the shallowest": growth, "slope against log depth": slope}
-Pairs = Callable[[Any], Sequence[tuple[str, str]]]  # from the settings
 
 
 def with_and_without(settings: Any) -> list[tuple[str, str]]:
@@ -56,27 +55,64 @@ def larger_and_smaller(settings: Any) -> list[tuple[str, str]]:
     return list(pairwise(f"resnet-{beta:g}" for beta in sorted(settings.betas, reverse=True)))
 
 
-def faster(quantity: str, pairs: Pairs) -> Found:
-    """Evidence that the first model of a pair has a quantity that moves faster, by two measures of speed.
+def slowed(results: Results) -> Iterator[Evidence]:
+    """The rank's growth in residual networks of larger β against smaller β, by two measures of speed.
 
     Models of a run share weights and minibatches, and so are pairs.
+    """
+    settings = results.settings
+    pairs = larger_and_smaller(settings)
+    for data, gradient, pair, how in product(settings.data, settings.gradients, pairs, SPEEDS):
+        both = [speeds(results, "relative_rank", data, gradient, model, how) for model in pair]
+        yield Evidence(
+            words_of(data, gradient, pair, how),
+            [each.tolist() for each in both],
+            headline=decides(settings, gradient, how),
+            paired=True,
+        )
+
+
+def spared(quantity: str) -> Found:
+    """Evidence on the share of a quantity's change without skips that skips spare, by two measures of speed.
+
+    1 less a ratio r of means, linearised, one number per run: 1 − r − (y − r x)/mean(x). A half is a change twice
+    as large without skips. Where nothing changes without skips, that change itself, which no share reaches.
     """
 
     def found(results: Results) -> Iterator[Evidence]:
         settings = results.settings
-        for data, gradient, pair, how in product(settings.data, settings.gradients, pairs(settings), SPEEDS):
-            where = {"data": data, "gradient": gradient, "quantity": quantity}
-            fast, slow = (
-                SPEEDS[how](_curve(by_depth(results, model=model, **where), quantity)) for model in pair
-            )
+        pairs = with_and_without(settings)
+        for data, gradient, pair, how in product(settings.data, settings.gradients, pairs, SPEEDS):
+            without, with_skips = (speeds(results, quantity, data, gradient, model, how) for model in pair)
+            base, detail = without.mean(), f"{without.mean():.3g} without skips, {with_skips.mean():.3g} with"
+            sample = without
+            if base > 0:
+                ratio = with_skips.mean() / base
+                sample = 1 - ratio - (with_skips - ratio * without) / base
             yield Evidence(
-                f"{data}, {' against '.join(map(name_of, pair))}, gradient {WORDS[gradient]}, {how}",
-                [fast.tolist(), slow.tolist()],
-                headline=gradient == settings.gradients[0] and how == next(iter(SPEEDS)),
-                paired=True,
+                words_of(data, gradient, pair, how),
+                [sample.tolist()],
+                headline=decides(settings, gradient, how),
+                detail=detail,
             )
 
     return found
+
+
+def words_of(data: str, gradient: str, pair: tuple[str, str], how: str) -> str:
+    """A condition: data, the models compared, the gradient, and the measure of speed."""
+    return f"{data}, {' against '.join(map(name_of, pair))}, gradient {WORDS[gradient]}, {how}"
+
+
+def decides(settings: Any, gradient: str, how: str) -> bool:
+    """Whether a kind of gradient and a measure of speed are the first ones."""
+    return bool(gradient == settings.gradients[0]) and how == next(iter(SPEEDS))
+
+
+def speeds(results: Results, quantity: str, data: str, gradient: str, model: str, how: str) -> np.ndarray:
+    """How fast a quantity moves with depth, one number per run."""
+    wide = by_depth(results, data=data, gradient=gradient, quantity=quantity, model=model)
+    return SPEEDS[how](_curve(wide, quantity))
 
 
 def _curve(wide: pd.DataFrame, quantity: str) -> pd.DataFrame:
@@ -87,27 +123,16 @@ def _curve(wide: pd.DataFrame, quantity: str) -> pd.DataFrame:
 
 
 def beyond(results: Results) -> Iterator[Evidence]:
-    """By how much the rank of the feedforward network grows from 10 layers on, as further rows."""
+    """By how much the rank of the feedforward network grows from 10 layers on."""
     settings = results.settings
-    depths = sorted(depth for depth in settings.depths if depth >= DEEP)
-    if len(depths) < 2:
-        return
+    deepest = max(settings.depths)
+    # Of networks that are all shallower, the shallowest.
+    near = min([depth for depth in settings.depths if DEEP <= depth < deepest] or settings.depths)
     for data, gradient in product(settings.data, settings.gradients):
         wide = by_depth(results, data=data, model=PLAIN, gradient=gradient, quantity="relative_rank")
-        near, far = wide[depths[0]], wide[depths[-1]]
-        where = f"change from {depths[0]} to {depths[-1]} layers"
-        yield Evidence(
-            f"{data}, feedforward, gradient {WORDS[gradient]}, {where}",
-            [far.tolist(), near.tolist()],
-            headline=False,
-            paired=True,
-        )
-
-
-def rank_grows(results: Results) -> Iterator[Evidence]:
-    """The rank's growth without skips against that with them, and how far it goes."""
-    yield from faster("relative_rank", with_and_without)(results)
-    yield from beyond(results)
+        where = f"{data}, feedforward, gradient {WORDS[gradient]}, {near} to {deepest} layers"
+        both = [wide[deepest].tolist(), wide[near].tolist()]
+        yield Evidence(where, both, headline=gradient == settings.gradients[0], paired=True)
 
 
 # What decides, and as further rows what large gradients weigh more in.

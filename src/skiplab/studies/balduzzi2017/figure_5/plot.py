@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter, StrMethodFormatter
 
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, STYLE, HouseAxes, new_figure, panel_letter
@@ -122,7 +122,9 @@ def gradient_covariances(
     _curves(right, depths, norms, white=samples**-0.5)
     right.set_yscale("log")
     right.set(ylabel="‖mean‖ / standard deviation")
-    right.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    right.yaxis.set_major_locator(
+        FixedLocator([round(start * 10.0**k, 3) for k in (-2, -1) for start in (1, 1.5, 2, 3, 5, 7)])
+    )
     right.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     right.yaxis.set_minor_locator(NullLocator())
     lines, names = left.get_legend_handles_labels()

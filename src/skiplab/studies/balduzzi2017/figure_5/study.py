@@ -8,19 +8,20 @@ from typing import Any
 from skiplab.randomness import run_seeds
 from skiplab.reproduction import Call, Claim, Equivalent, Greater, Results, Study, scales, subset
 from skiplab.studies.balduzzi2017.figure_5.evidence import (
+    beyond,
     disappears,
-    faster,
-    larger_and_smaller,
     left,
     more_apparent,
-    rank_grows,
+    slowed,
+    spared,
     visible,
-    with_and_without,
 )
 from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, WHITE, ConvnetGradients, measure, structure
 
 RANK = Greater(worth=0.05)  # a twentieth of what white noise has
-NORM = Greater(worth=0.095)  # a fall by 10 % more, in logarithms
+# "Much" faster is at least twice as fast, which is ours: skips spare half of the change without them.
+MUCH = Greater(margin=-0.5)
+SPARED = "share of the change without skips that skips spare"
 TENTH = 0.095  # gradients of one cluster 10 % more alike than others, in logarithms
 ALIKE = "log ratio of correlations within and between clusters"
 
@@ -121,7 +122,7 @@ STUDY = Study(
         Claim(
             "structure-gone-without-skips",
             "In the feedforward network the structure disappears with depth: from 2 to 50 layers gradients of one "
-            "cluster lose what they have in common beyond others, and beyond what clustering makes of white noise.",
+            "cluster lose likeness, more than clustering alone makes of white noise.",
             disappears,
             kind=Greater(worth=TENTH),
             unit=ALIKE,
@@ -144,24 +145,34 @@ STUDY = Study(
         ),
         Claim(
             "rank-grows-faster-without-skips",
-            "The relative effective rank of gradients grows faster with depth without skip connections.",
-            rank_grows,
+            "The relative effective rank of gradients grows much faster with depth without skip connections: at "
+            "least twice as much, which is ours.",
+            spared("relative_rank"),
+            kind=MUCH,
+            unit=SPARED,
+        ),
+        Claim(
+            "rank-grows-beyond-ten-layers",
+            "Without skip connections the rank still grows beyond 10 layers.",
+            beyond,
             kind=RANK,
             unit="relative effective rank",
+            source="ours",
         ),
         Claim(
             "smaller-beta-slows-growth",
             "In residual networks a smaller β slows the growth of the effective rank.",
-            faster("relative_rank", larger_and_smaller),
+            slowed,
             kind=RANK,
             unit="relative effective rank",
         ),
         Claim(
             "norm-decays-faster-without-skips",
-            "The normalised norm of the mean gradient decays faster with depth without skip connections.",
-            faster("mean_norm", with_and_without),
-            kind=NORM,
-            unit="fall of log norm",
+            "The normalised norm of the mean gradient decays much more rapidly with depth without skip connections, "
+            "much less in resnets: at least twice as much, which is ours.",
+            spared("mean_norm"),
+            kind=MUCH,
+            unit=SPARED,
         ),
     ),
     cost={"quick": 50, "paper": 120},

@@ -10,17 +10,19 @@ from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments.gains import LEARNED, chance
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import NOT_RUN, NOT_SAID, Evidence, Results
 from skiplab.reproduction.results import Part, matching, sample_of
 from skiplab.studies.balduzzi2017.figure_6.trials import LINEAR, ThinTraining, train
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
 BASELINE = 0.4  # section 5.1: "the linear baseline of 40%"
 LOOKS_LINEAR, RESNET, PRELU = "crelu-ll", "resnet", "prelu-ll"
 RECTIFIERS = ("relu", "crelu")  # neither skips nor the looks-linear initialisation
 NOT_CHOSEN = "learning rates were not chosen for each model in this run; give some with --set rates=…"
+NOT_TRAINED = "no PReLU networks were trained in this run; --set models=… with prelu-ll trains some"
 
 
 def accuracies(
@@ -62,52 +64,71 @@ def there(settings: Any, *models: str) -> Iterator[str]:
 
 
 def conditions(results: Results, data: str, depth: int, *models: str) -> str:
-    """At what learning rates networks of a depth were trained, and how many of them never learn, in words."""
-    found = []
-    if not all(searched(results, data, model, depth) for model in models):
-        found.append(f"at one learning rate for all models, {float(results.settings.rate):g}")
-    for model in models:
-        sample = accuracies(results, data, model, depth)
-        dead = int((sample < LEARNED * chance(data)).sum())
-        if dead:
-            found.append(f"{dead} of {len(sample)} {model} networks of {depth} layers never learn")
-    return "; ".join(found)
+    """How networks of a depth were trained, and how many of them never learn, in words."""
+    settings = results.settings
+    chosen = all(searched(results, data, model, depth) for model in models)
+    rates = (
+        "rates chosen for each model" if chosen else f"one learning rate for all models, {settings.rate:g}"
+    )
+    told = [never_learn(accuracies(results, data, model, depth), data, model, depth) for model in models]
+    return "; ".join(filter(None, [f"{settings.epochs} epochs at {rates}", *told]))
+
+
+def never_learn(sample: np.ndarray, data: str, model: str, depth: int) -> str:
+    """How many of some networks never learn, in words, if any."""
+    dead = int((sample < LEARNED * chance(data)).sum())
+    return f"{dead} of {len(sample)} {model} networks of {depth} layers never learn" if dead else ""
+
+
+def at_further_rates(results: Results, data: str, model: str) -> Iterator[tuple[str, np.ndarray, str]]:
+    """The deepest networks of a model at each further learning rate: its words, accuracies, who never learn."""
+    import numpy as np
+
+    depth = max(results.settings.depths)
+    wanted = {"data": data, "model": model, "depth": depth}
+    tables: dict[float, list[pd.DataFrame]] = {}
+    for part in results.parts:
+        if part.stage == "further" and wanted.items() <= part.settings.items():
+            rows = matching(part.table, quantity="test_accuracy", epoch=part.table["epoch"].max())
+            tables.setdefault(part.settings["training"].get("rate", ThinTraining.rate), []).append(rows)
+    for rate, parts in tables.items():
+        sample = np.concatenate([sample_of(rows) for rows in parts])
+        yield f"{model} at rate {rate:g}", sample, never_learn(sample, data, model, depth)
 
 
 def falling(results: Results) -> Iterator[Evidence]:
-    """Test accuracies of plain rectifier networks from the deepest to the shallowest."""
-    depths = sorted(results.settings.depths, reverse=True)
-    for model in RECTIFIERS:
-        for data in there(results.settings, model):
-            samples = [accuracies(results, data, model, depth) for depth in depths]
-            by_depth = dict(zip(depths, samples, strict=True))
-            said = rises(by_depth), conditions(results, data, depths[0], model)
-            yield Evidence(
-                f"{data}, {model}, depths {depths[-1]} to {depths[0]}",
-                samples if len(depths) > 1 else [[], []],
-                detail="; ".join(filter(None, said)),
-                paired=True,
-            )
+    """Test accuracies of plain rectifier networks of the smallest depth against the largest, and step by step.
 
-
-def rises(samples: dict[int, np.ndarray]) -> str:
-    """Between which neighbouring depths the mean accuracy rises all the same, and by how much."""
-    means = {depth: float(sample.mean()) for depth, sample in sorted(samples.items()) if len(sample)}
-    found = [
-        f"{means[deep] - means[shallow]:.3f} from {shallow} to {deep} layers"
-        for shallow, deep in pairwise(means)
-        if means[deep] > means[shallow]
-    ]
-    return f"yet it rises by {', '.join(found)}" if found else ""
-
-
-def every_step(results: Results) -> Iterator[Evidence]:
-    """Test accuracies of plain rectifier networks of neighbouring depths."""
+    Steps that all fall decide with them. Where one of ours rises, the depths of the paper's figure decide, of which
+    its text names the last alone.
+    """
     depths = sorted(results.settings.depths)
     for model in RECTIFIERS:
-        for data, (shallow, deep) in product(there(results.settings, model), pairwise(depths)):
-            both = [accuracies(results, data, model, depth) for depth in (shallow, deep)]
-            yield Evidence(f"{data}, {model}, {shallow} against {deep} layers", both, paired=True)
+        for data in there(results.settings, model):
+            samples = {depth: accuracies(results, data, model, depth) for depth in depths}
+            ends = [samples[depths[0]], samples[depths[-1]]]
+            if len(depths) == 1:
+                ends = [sample[:0] for sample in ends]  # one depth has no order
+            detail = conditions(results, data, depths[-1], model)
+            where = f"{data}, {model}"
+            yield Evidence(
+                f"{where}, {depths[0]} against {depths[-1]} layers", ends, detail=detail, paired=True
+            )
+            steps = list(pairwise(depths)) if len(depths) > 2 else []
+            risen = [step for step in steps if samples[step[1]].mean() > samples[step[0]].mean()]
+            if risen:
+                told = " and ".join(f"from {shallow} to {deep}" for shallow, deep in risen)
+                silent = (
+                    f"our text has the last of the figure's depths alone, and of ours accuracy rises {told}"
+                )
+                yield Evidence.without(f"{where}, the figure's depths", NOT_SAID, silent, 2)
+            for shallow, deep in steps:
+                yield Evidence(
+                    f"{where}, from {shallow} to {deep} layers",
+                    [samples[shallow], samples[deep]],
+                    headline=not risen,
+                    paired=True,
+                )
 
 
 def below_linear(results: Results) -> Iterator[Evidence]:
@@ -117,6 +138,8 @@ def below_linear(results: Results) -> Iterator[Evidence]:
         sample, ours = accuracies(results, data, "relu", deepest), accuracies(results, data, LINEAR, 1)
         detail = conditions(results, data, deepest, "relu")
         yield Evidence(f"{data}, {deepest} layers", [BASELINE - sample], detail=detail)
+        for words, others, dead in at_further_rates(results, data, "relu"):
+            yield Evidence(f"{data}, {deepest} layers, {words}", [BASELINE - others], detail=dead)
         where = f"{data}, {deepest} layers, against our linear classifier"
         yield Evidence(where, [ours, sample], headline=False, paired=True)
 
@@ -130,6 +153,8 @@ def baseline(results: Results) -> Iterator[Evidence]:
 def above_prelu(results: Results) -> Iterator[Evidence]:
     """Test accuracies of looks-linear networks with CReLUs and with PReLUs; the deepest decide."""
     depths = sorted(results.settings.depths, reverse=True)
+    if not {LOOKS_LINEAR, PRELU} <= set(results.settings.models):
+        yield Evidence.without(f"{depths[0]} layers", NOT_RUN, NOT_TRAINED, 2)
     for depth in depths:
         for data in there(results.settings, LOOKS_LINEAR, PRELU):
             both = [accuracies(results, data, model, depth) for model in (LOOKS_LINEAR, PRELU)]
@@ -137,7 +162,10 @@ def above_prelu(results: Results) -> Iterator[Evidence]:
 
 
 def trains_deeper(results: Results) -> Iterator[Evidence]:
-    """Test accuracies with the looks-linear initialisation and without; the deepest networks decide."""
+    """Test accuracies with the looks-linear initialisation and without; the deepest networks decide.
+
+    Those without it at every learning rate that was tried for them.
+    """
     depths = sorted(results.settings.depths, reverse=True)
     for depth, other in product(depths, RECTIFIERS):
         for data in there(results.settings, LOOKS_LINEAR, other):
@@ -148,6 +176,9 @@ def trains_deeper(results: Results) -> Iterator[Evidence]:
                 detail=conditions(results, data, depth, LOOKS_LINEAR, other),
                 paired=True,
             )
+            for words, others, dead in at_further_rates(results, data, other) if depth == depths[0] else ():
+                both = [accuracies(results, data, LOOKS_LINEAR, depth), others]
+                yield Evidence(f"{data}, against {words}, {depth} layers", both, detail=dead, paired=True)
 
 
 def as_good(results: Results) -> Iterator[Evidence]:
@@ -160,7 +191,7 @@ def as_good(results: Results) -> Iterator[Evidence]:
         for data in there(results.settings, LOOKS_LINEAR, RESNET):
             chosen = bool(searched(results, data, RESNET, depth))
             if depth == depths[0] and not chosen:
-                yield Evidence(f"{data}, {depth} layers, best rates", [[], []], detail=NOT_CHOSEN)
+                yield Evidence.without(f"{data}, {depth} layers, best rates", NOT_RUN, NOT_CHOSEN, 2)
             yield Evidence(
                 f"{data}, {depth} layers, {'best rates' if chosen else 'one rate'}",
                 [accuracies(results, data, model, depth) for model in (LOOKS_LINEAR, RESNET)],

@@ -109,7 +109,8 @@ STUDY = Study(
         ),
         Claim(
             "gradient-constant",
-            "Its gradient df/dx is then the same at every input.",
+            "With mirrored CReLUs or PReLUs with a = 1 the network's gradient df/dx is the same at every input at "
+            "initialisation.",
             zero("gradient"),
             kind=Exact(rounding=ROUNDING),
             unit="largest relative change of the gradient",

@@ -73,7 +73,7 @@ STUDY = Study(
         ),
         Claim(
             "eigenvalues",
-            "The variances of its Karhunen–Loève components are 1/((k − ½)²π²).",
+            "The variances of the gradient’s Karhunen–Loève components are 1/((k − ½)²π²).",
             evidence.variances,
             kind=Value(),
             unit="Var F_k",
@@ -81,7 +81,7 @@ STUDY = Study(
         ),
         Claim(
             "uncorrelated",
-            "Its components along √2 sin((k − ½)πt) are uncorrelated.",
+            "The gradient’s components along √2 sin((k − ½)πt) are uncorrelated.",
             evidence.uncorrelated,
             kind=Equivalent(margin=CORRELATION**2),
             unit="mean of r² − 1/n",
@@ -97,7 +97,7 @@ STUDY = Study(
         ),
         Claim(
             "in-x",
-            "Against the input itself the covariance is min(F(x), F(y)), F the biases’ distribution function.",
+            "Against the input the gradient has covariance min(F(x), F(y)), F the biases’ distribution function.",
             evidence.covariances_in_x,
             kind=Value(),
             unit="mean of E[f′(x) f′(y)]/min(F(x), F(y))",

@@ -23,7 +23,7 @@ from skiplab.studies.balduzzi2017.theorems.models import (
     is_wide,
     theory,
 )
-from skiplab.studies.balduzzi2017.theorems.trials import gated, lemmas, outputs, real
+from skiplab.studies.balduzzi2017.theorems.trials import gated, lemmas, outputs, real, weightless
 
 ENOUGH = 0.02  # of the value: with a larger standard error hardly any mean is within 10 % beyond doubt
 BETAS = (1.0, 0.3, 0.1)  # section 3.3: 1, and .1 to .3 after Szegedy et al.
@@ -142,9 +142,9 @@ def variances(model: Model, expected: float) -> Found:
     return found
 
 
-def rate_per_layer(results: Results, model: Model, L: int) -> list[float]:
-    """−ln R/L of real nets' correlations R, one number per run, linearised as the ratio of means is."""
-    values = sample(results, real, model, L, "correlation")
+def rate_per_layer(results: Results, trial: Trial, model: Model, L: int) -> list[float]:
+    """−ln R/L of nets' correlations R, one number per run, linearised as the ratio of means is."""
+    values = sample(results, trial, model, L, "correlation")
     ratio = sum(values) / len(values)
     rate = -math.log(ratio) / L if ratio > 0 else math.nan
     return [rate - (value / ratio - 1) / L for value in values]
@@ -153,24 +153,29 @@ def rate_per_layer(results: Results, model: Model, L: int) -> list[float]:
 def decays_on(results: Results) -> Iterator[Evidence]:
     """Rates of decay in deeper real resnets, and half of that in the shallowest; α does not change correlations.
 
-    Nets that are narrow for their depth keep higher correlations, so the detail has the wide nets' rate beside. From
-    one depth to the next, a further row, an exponential would have the first rate throughout.
+    The widest nets decide, since nets that are narrow for their depth keep higher correlations. From one depth to the
+    next, a further row, an exponential would have the first rate throughout.
     """
-    width = results.settings.width
-    depths = depths_of(results, real, RESIDUAL)
-    shallow, *deeper = depths
-    half = [rate / 2 for rate in rate_per_layer(results, RESIDUAL, shallow)]
-    first = f"in {shallow} layers {2 * sum(half) / len(half):.3g}"
-    for L in deeper:
-        rates = rate_per_layer(results, RESIDUAL, L)
-        wide = -corrected(RESIDUAL, L, None).log2_correlation * math.log(2) / L
-        detail = f"{sum(rates) / len(rates):.3g} per layer, {first}; in wide nets {wide:.3g}"
-        if not is_wide(RESIDUAL, L, width):
-            detail += f", and {width} units are few for this depth"
-        yield Evidence(f"L = {L} against {shallow}", [rates, half], detail=detail)
-    for near, far in pairwise(depths):
-        rates = fall(results, RESIDUAL, "correlation", near, far, float(far - near))
-        yield Evidence(f"from L = {near} to {far}, against {shallow}", [rates, half], headline=False)
+    settings = results.settings
+    kinds = [(weightless, settings.wide_width)] if settings.wide_width else []
+    for trial, width in (*kinds, (real, settings.width)):
+        depths = depths_of(results, trial, RESIDUAL)
+        shallow, *deeper = depths
+        half = [rate / 2 for rate in rate_per_layer(results, trial, RESIDUAL, shallow)]
+        first = f"in {shallow} layers {2 * sum(half) / len(half):.3g}"
+        own = trial is weightless or not kinds
+        for L in deeper:
+            rates = rate_per_layer(results, trial, RESIDUAL, L)
+            limit = -corrected(RESIDUAL, L, None).log2_correlation * math.log(2) / L
+            detail = f"{sum(rates) / len(rates):.3g} per layer, {first}; in infinitely wide nets {limit:.3g}"
+            if not is_wide(RESIDUAL, L, width):
+                detail += f", and {width} units are few for this depth"
+            where = f"{width} units, L = {L} against {shallow}"
+            yield Evidence(where, [rates, half], headline=own, detail=detail)
+        for near, far in pairwise(depths):
+            rates = fall(results, trial, RESIDUAL, "correlation", near, far, float(far - near))
+            where = f"{width} units, from L = {near} to {far}, against {shallow}"
+            yield Evidence(where, [rates, half], headline=False)
 
 
 def above_halving(results: Results) -> Iterator[Evidence]:
@@ -205,12 +210,14 @@ def exponents(results: Results) -> Iterator[Evidence]:
         yield Evidence(f"β = {beta:g}", [[abs(rise - 0.5), abs(fall - 0.5)]], detail=detail)
 
 
-def fall(results: Results, model: Model, quantity: str, near: int, far: int, unit: float) -> list[float]:
-    """ln of real nets' moment at a depth over that at a larger one, in units, one linearised number per run.
+def fall(
+    results: Results, trial: Trial, model: Model, quantity: str, near: int, far: int, unit: float
+) -> list[float]:
+    """ln of nets' moment at a depth over that at a larger one, in units, one linearised number per run.
 
     Nets of different depths are independent; run i of both makes one number, whose scatter has both errors.
     """
-    both = [sample(results, real, model, L, quantity) for L in (near, far)]
+    both = [sample(results, trial, model, L, quantity) for L in (near, far)]
     means = [sum(each) / len(each) for each in both]
     if min(means) <= 0:
         return [math.nan] * len(both[0])
@@ -221,12 +228,13 @@ def fall(results: Results, model: Model, quantity: str, near: int, far: int, uni
 def powers(results: Results) -> Iterator[Evidence]:
     """The exponents of L in real nets' variance and correlation with batch normalisation; 1 and −½ in theorem 3.
 
-    Between the two largest depths, since the theorem is asymptotic; the other steps are further rows.
+    Between the two largest depths, since the theorem is asymptotic; the other steps are further rows. So is the
+    correlation itself with β = .1, for which 100 layers are too few for a power.
     """
     steps = list(pairwise(depths_of(results, real, NORMALISED)))
     for quantity, expected in (("variance", 1.0), ("correlation", -0.5)):
         for near, far in steps[::-1]:
-            falls = fall(results, NORMALISED, quantity, near, far, math.log(far / near))
+            falls = fall(results, real, NORMALISED, quantity, near, far, math.log(far / near))
             ends = [getattr(theory(NORMALISED, L), quantity) for L in (near, far)]
             own = math.log(ends[1] / ends[0]) / math.log(far / near)
             yield Evidence(
@@ -236,12 +244,20 @@ def powers(results: Results) -> Iterator[Evidence]:
                 headline=(near, far) == steps[-1],
                 detail=f"in the theorem's model {own:.3f} between these depths",
             )
+    deepest = max(depths_of(results, real, NORMALISED_TENTH))
+    yield Evidence(
+        f"β = .1, the correlation itself, L = {deepest}",
+        [sample(results, real, NORMALISED_TENTH, deepest, "correlation")],
+        paper_value=theory(NORMALISED_TENTH, deepest).correlation,
+        headline=False,
+        detail="compared with the theorem's model",
+    )
 
 
 def sublinear(results: Results) -> Iterator[Evidence]:
     """1 less the power of 1/L by which real nets' correlations fall with batch normalisation, in every step."""
     for near, far in pairwise(depths_of(results, real, NORMALISED)):
-        falls = fall(results, NORMALISED, "correlation", near, far, math.log(far / near))
+        falls = fall(results, real, NORMALISED, "correlation", near, far, math.log(far / near))
         yield Evidence(f"L = {near} to {far}", [[1 - value for value in falls]])
 
 
@@ -285,18 +301,20 @@ def at_hundred(model: Model, value: float) -> Found:
     return found
 
 
-def limit(results: Results) -> Iterator[Evidence]:
-    """The deepest highway nets against e^−½; the theorem's own model decides."""
+def level(results: Results) -> Iterator[Evidence]:
+    """Correlations in the deepest highway nets against those in the shallowest real ones; real nets decide.
+
+    Under independent gates the products of corollary 1 say it already.
+    """
+    near = min(depths_of(results, real, HIGHWAY))
     for trial, shown in LAWS.items():
-        L = max(depths_of(results, trial, HIGHWAY))
-        exact = trial is gated
-        right = theory(HIGHWAY, L) if exact else corrected(HIGHWAY, L, None)
-        detail = f"at this depth {right.correlation:.3f}"
-        detail += "" if exact else " in wide nets, which tend to .634"
-        found = sample(results, trial, HIGHWAY, L, "correlation")
-        yield Evidence(
-            f"{shown}, L = {L}", [found], paper_value=math.exp(-0.5), headline=exact, detail=detail
-        )
+        depths = depths_of(results, trial, HIGHWAY)
+        shallow, deep = near if near in depths else min(depths), max(depths)
+        both = [sample(results, trial, HIGHWAY, L, "correlation") for L in (deep, shallow)]
+        ends = " to ".join(f"{sum(each) / len(each):.3f}" for each in both[::-1])
+        detail = f"from {ends}; e^−½ is {math.exp(-0.5):.3f}"
+        detail += " and in wide real nets it tends to .634" if trial is real else ""
+        yield Evidence(f"{shown}, L = {deep} against {shallow}", both, headline=trial is real, detail=detail)
 
 
 def means(results: Results) -> Iterator[Evidence]:

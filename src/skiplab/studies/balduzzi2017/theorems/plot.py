@@ -15,7 +15,7 @@ from skiplab.reproduction import Results
 from skiplab.studies.balduzzi2017.palette import network_colour
 from skiplab.studies.balduzzi2017.theorems import models
 from skiplab.studies.balduzzi2017.theorems.evidence import depths_of, sample
-from skiplab.studies.balduzzi2017.theorems.trials import gated, real
+from skiplab.studies.balduzzi2017.theorems.trials import gated, real, weightless
 
 # (quantity, kind) → (L, values), and (quantity, law) → (L, samples over runs).
 Curves = Mapping[tuple[str, str], tuple[Sequence[int], Sequence[float]]]
@@ -36,6 +36,12 @@ NAMES = {
 }  # as the paper's other figures have it
 LINES = {"exact": "-", "asymptotic": "--", "corrected": ":"}
 TITLES = ("feedforward and resnet", "resnet with BN", "highway")
+# By law: marker, whether it is filled, a factor on the depth that sets it apart, and words.
+MARKS = {
+    "gates": ("o", True, 0.97, "independent gates"),
+    "nets": ("s", False, 1.03, "real nets"),
+    "wide nets": ("^", False, 0.98, "real nets, widest"),
+}
 LOWEST = 1e-4  # correlations below are noise in any affordable Monte Carlo
 PANELS = (
     (models.PLAIN, models.PLAIN_NORMALISED, models.RESIDUAL),
@@ -81,8 +87,10 @@ def _curves(model: models.Model, batch: int) -> Curves:
 def _points(results: Results, model: models.Model) -> Points:
     """(quantity, law) → (L, samples over runs)."""
     found = {}
-    for law, trial in (("gates", gated), ("nets", real)):
-        depths = depths_of(results, trial, model) if trial is real or model in models.GATED else []
+    measured = {"gates": model in models.GATED, "nets": True}
+    measured["wide nets"] = model is models.RESIDUAL and results.settings.wide_width > 0
+    for law, trial in (("gates", gated), ("nets", real), ("wide nets", weightless)):
+        depths = depths_of(results, trial, model) if measured[law] else []
         for quantity in QUANTITIES:
             samples = [sample(results, trial, model, L, quantity) for L in depths]
             found[quantity, law] = (depths, samples)
@@ -130,7 +138,7 @@ def _model(ax: Axes, quantity: str, curves: Curves, points: Points, colour: str)
         if kind != "exact" and len(values) == len(exact) and np.allclose(values, exact):
             continue  # a curve that is the exact one would only hide it
         ax.plot(depths, values, style, color=colour, linewidth=1.1, alpha=1 if kind != "asymptotic" else 0.75)
-    for law, marker, fill, shift in (("gates", "o", colour, 0.97), ("nets", "s", "white", 1.03)):
+    for law, (marker, filled, shift, _) in MARKS.items():
         depths, samples = points[quantity, law]
         for depth, each in zip(depths, samples, strict=True):
             mean, low, high = (float(number) for number in mean_interval(np.asarray(each)))
@@ -144,7 +152,7 @@ def _model(ax: Axes, quantity: str, curves: Curves, points: Points, colour: str)
                 fmt=marker,
                 color=colour,
                 markersize=4,
-                markerfacecolor=fill,
+                markerfacecolor=colour if filled else "white",
                 markeredgewidth=0.9,
                 elinewidth=0.9,
                 capsize=1.8,
@@ -157,16 +165,17 @@ def _key(ax: Axes) -> None:
         Line2D([], [], color=INK, linestyle="-", label="exact theory"),
         Line2D([], [], color=INK, linestyle="--", label="∼ of theorem 3"),
         Line2D([], [], color=INK, linestyle=":", label="corrected for real nets"),
-        Line2D([], [], color=INK, marker="o", markersize=4, linestyle="", label="independent gates"),
-        Line2D(
-            [],
-            [],
-            color=INK,
-            marker="s",
-            markersize=4,
-            markerfacecolor="white",
-            linestyle="",
-            label="real nets",
+        *(
+            Line2D(
+                *([], []),
+                color=INK,
+                marker=marker,
+                markersize=4,
+                markerfacecolor=INK if filled else "white",
+                linestyle="",
+                label=words,
+            )
+            for marker, filled, _, words in MARKS.values()
         ),
     ]
     ax.legend(handles=handles, loc="upper right", fontsize=6.8)

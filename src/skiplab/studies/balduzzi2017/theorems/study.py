@@ -15,6 +15,7 @@ from skiplab.studies.balduzzi2017.theorems.models import (
     NORMALISED_TENTH,
     REAL,
     RESCALED,
+    RESIDUAL,
     Model,
     is_wide_enough,
 )
@@ -23,10 +24,12 @@ from skiplab.studies.balduzzi2017.theorems.trials import (
     OutputNets,
     PathLemmas,
     RealNets,
+    WideNets,
     gated,
     lemmas,
     outputs,
     real,
+    weightless,
 )
 
 DEEPEST = 1000  # beyond, 2^L is past the floats
@@ -36,7 +39,8 @@ DEEPEST = 1000  # beyond, 2^L is past the floats
 class Settings:
     """How many nets, how wide and how deep; a run is a mean over ``nets`` nets of its own.
 
-    ``gated_*`` is the theorems' own model with independent gates, the rest are real nets.
+    ``gated_*`` is the theorems' own model with independent gates, the rest are real nets; ``wide_*`` are those too
+    wide for their weights to be stored, at the same depths (no width: none).
     """
 
     runs: int = 20
@@ -49,6 +53,8 @@ class Settings:
     gated_width: int = 1000
     gated_samples: int = 8
     gated_depths: tuple[int, ...] = (2, 5, 10, 20, 50, 100)
+    wide_width: int = 0
+    wide_samples: int = 16
     output_layers: int = 50
     output_width: int = 500
     layers: tuple[int, ...] = (2, 3, 4)
@@ -63,6 +69,8 @@ QUICK = {
     "gated_nets": 4,
     "gated_width": 512,
     "gated_samples": 4,
+    "wide_width": 5000,
+    "wide_samples": 8,
     "output_width": 256,
     "layers": (2, 3),
     "cases": 10,
@@ -77,6 +85,8 @@ SMOKE = {
     "gated_width": 16,
     "gated_samples": 2,
     "gated_depths": (2, 20),
+    "wide_width": 64,
+    "wide_samples": 4,
     "output_layers": 4,
     "output_width": 16,
     "layers": (2,),
@@ -100,6 +110,14 @@ def trials(results: Results) -> list[Call]:
             gated.of(GatedNets(model.name, L, *sizes, first), f"{model.name} gates, L = {L}")
             for model in GATED
         ]
+    size = (settings.runs, settings.wide_width, settings.wide_samples)
+    calls += [
+        weightless.of(
+            WideNets(RESIDUAL.name, L, *size, first), f"{RESIDUAL.name} nets of {size[1]} units, L = {L}"
+        )
+        for L in sorted(settings.depths, reverse=True)
+        if settings.wide_width
+    ]
     spread = (settings.output_layers, settings.runs, settings.output_width, settings.batch, first)
     calls += [
         outputs.of(OutputNets(model.name, *spread), f"{model.name} outputs")
@@ -151,10 +169,10 @@ def figure(results: Results) -> Any:
 STUDY = Study(
     id="balduzzi2017/theorems",
     words=__file__,
-    settings=scales(Settings, quick=QUICK, smoke=SMOKE),
+    settings=scales(Settings, quick=QUICK, smoke=SMOKE, wide_width=50_000),
     stages=(trials,),
     figure=figure,
     claims=CLAIMS,
-    cost={"smoke": 1.0, "quick": 40.0, "paper": 600.0},
+    cost={"smoke": 1.0, "quick": 47.0, "paper": 600.0},
     paper_device="one H200",
 )

@@ -116,6 +116,38 @@ def real(settings: RealNets, bench: Bench) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
+class WideNets:
+    """Settings of one trial: nets too wide for their weights to be stored, one per run, with new inputs."""
+
+    model: str
+    L: int
+    runs: int
+    width: int
+    samples: int
+    seed: int = 0
+
+
+@trial("balduzzi2017/wide-networks", version=1)
+def weightless(settings: WideNets, bench: Bench) -> pd.DataFrame:
+    """Draw gradients of real nets without batch normalisation, and note each run's mean of ∇_i² and ∇_i ∇_j."""
+    from skiplab.randomness import torch_generator
+    from skiplab.theory.shattering.independent_gates import second_moments
+    from skiplab.theory.shattering.weightless import weightless_gradients
+
+    model = NAMED[settings.model]
+    rows: list[Row] = []
+    for run in range(settings.runs):
+        bench.tell(run / settings.runs, f"run {run}")
+        parts = (settings.seed + run, "wide nets", model.name, settings.L)
+        stream = torch_generator(*parts, device=bench.device)
+        scales = _scales(model, settings.L)
+        found = weightless_gradients(scales, settings.width, settings.samples, generator=stream)
+        variance, covariance = (float(each) for each in second_moments(found[None]))
+        rows += _rows(model, settings.L, run, variance, covariance)
+    return _frame(rows).assign(law="wide nets")
+
+
+@dataclass(frozen=True)
 class OutputNets:
     """Settings of one trial: the outputs of real nets' layers, each run with new weights and inputs."""
 
