@@ -29,9 +29,10 @@ def drawn_weights(settings: Draws, bench: Bench) -> pd.DataFrame:
     import pandas as pd
     import torch
 
-    from skiplab.studies.yu2019.networks import Networks, Training, build, samples_of
+    from skiplab import data
+    from skiplab.studies.yu2019.networks import Networks, Training, build
 
-    samples = samples_of(settings.data, "train", 1, None, bench.device)
+    outline = data.outline(settings.data, flat=False)
     like = Networks(
         data=settings.data,
         model="plain",
@@ -42,7 +43,7 @@ def drawn_weights(settings: Draws, bench: Bench) -> pd.DataFrame:
     )
     rows = []
     for place, seed in enumerate(settings.seeds):
-        net = build(like, samples, seed)
+        net = build(like, outline, seed)
         entries = torch.cat([each.detach().flatten() for each in net.parameters() if each.ndim == 4]).double()
         high, low = (int((sign * entries > NEAR_ONE).sum()) for sign in (1, -1))
         rows.append({"seed": seed, "mean": entries.mean().item(), "above": high, "magnitude": high + low})
