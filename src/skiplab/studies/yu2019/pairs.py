@@ -215,10 +215,13 @@ def left_out(settings: PairSettings) -> list[int]:
     return [depth for depth in PairSettings.depths if is_papers(settings) and depth not in settings.depths]
 
 
-def without_depths(results: Results, words: str = "{depth} layers", samples: int = 2) -> Iterator[Evidence]:
-    """A headline condition without numbers per depth that is left out; ``words`` with the depth in their place."""
+def without_depths(
+    results: Results, words: str = "{depth} layers", samples: int = 2, least: int = 0
+) -> Iterator[Evidence]:
+    """A headline condition without numbers per depth of at least so many layers that is left out."""
     for depth in left_out(results.settings):
-        yield Evidence.without(words.format(depth=depth), NOT_RUN, LEFT_OUT, samples)
+        if depth >= least:
+            yield Evidence.without(words.format(depth=depth), NOT_RUN, LEFT_OUT, samples)
 
 
 def same_seeds(*samples: np.ndarray) -> list[np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Results
 from skiplab.studies.yu2019.equal_risk import curves, epochs_to, error_at, smoothed
 from skiplab.studies.yu2019.networks import train
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
@@ -61,7 +61,7 @@ def _levels(results: Results) -> Iterator[tuple[str, float, str, bool]]:
 def _not_here(results: Results) -> Iterator[Evidence]:
     """The headline without numbers, where no network is trained at a constant rate."""
     if LONG not in present(results):
-        yield Evidence("at a constant rate", [(), ()], detail=NOT_HERE, paired=True)
+        yield Evidence.without("at a constant rate", NOT_RUN, NOT_HERE, 2)
 
 
 def reaches_first(results: Results) -> Iterator[Evidence]:
@@ -87,7 +87,7 @@ def both_reach(results: Results) -> Iterator[Evidence]:
 
     for model in (PLAIN, RESIDUAL):
         if LONG not in present(results):
-            yield Evidence(f"{model} networks", [()], detail=NOT_HERE)
+            yield Evidence.without(f"{model} networks", NOT_RUN, NOT_HERE)
             continue
         least = np.nanmin(smoothed(curve(results, model, "loss")), axis=1)
         detail = (
