@@ -22,7 +22,7 @@ PLAIN, RESIDUAL = "plain", "residual"
 DEAD = 0.85  # a training error above: less than 1.5 times as often right as guessing among ten classes
 LEARNT = math.log(10) / 2  # networks that end with a larger L have hardly left the loss of guessing
 NOT_HERE = f"not trained here for {Training.epochs} epochs on all images"
-LEFT_OUT = "a depth that this run leaves out"
+LEFT_OUT = "networks of this depth are not trained in this run"
 Rows = Iterator[tuple[str, float, Any, str]]  # a condition, the number printed for it, ours, a detail
 
 
