@@ -14,6 +14,7 @@ from skiplab.reproduction import Results
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.verdict import judge
 from skiplab.studies.yu2019.figure_12 import STUDY
 from skiplab.studies.yu2019.figure_12.evidence import (
     FIRST,
@@ -108,7 +109,9 @@ def test_a_rise_in_the_last_layers_alone_is_told() -> None:
     results = made_up()
     table = results.parts[0].table.copy()
     end = (table["epoch"] == 200) & (table["model"] == RESIDUAL) & (table["quantity"] == "flow")
-    table.loc[end, "value"] = np.where(table.loc[end, "layer"] > 16, 0.3, 0.12 - 0.001 * table.loc[end, "layer"])
+    table.loc[end, "value"] = np.where(
+        table.loc[end, "layer"] > 16, 0.3, 0.12 - 0.001 * table.loc[end, "layer"]
+    )
     changed = Results(SETTINGS, [dataclasses.replace(results.parts[0], table=table), results.parts[1]])
     rows = rows_by_condition(STUDY, changed, "rises-in-residual")
     assert rows["last iteration"].statistic > 0.05
@@ -122,7 +125,9 @@ def test_a_fall_that_is_undone_is_told() -> None:
     table = results.parts[0].table.copy()
     table.loc[(table["epoch"] == 1) & (table["model"] == PLAIN), "value"] *= 0.5
     changed = Results(SETTINGS, [dataclasses.replace(results.parts[0], table=table), results.parts[1]])
-    row = rows_by_condition(STUDY, changed, "falls-with-training")["simplified plain networks, epochs 1 and 200"]
+    row = rows_by_condition(STUDY, changed, "falls-with-training")[
+        "simplified plain networks, epochs 1 and 200"
+    ]
     assert (row.headline, row.detail) == (False, "least at epoch 1; larger at the end in 10 of 10 networks")
     assert row.statistic < 0
 
@@ -169,9 +174,21 @@ def test_the_figure_has_the_papers_panels(smoke_run: Callable[[Study], StudyRun]
     axes = STUDY.figure(results_of(STUDY, smoke_run(STUDY))).axes
     assert [ax.get_title(loc="left") for ax in axes] == [
         "simplified, 5 layers",
-        "full, 8 layers",
         "simplified, positions",
         "over training",
+        "full, 8 layers",
     ]
     assert np.asarray(axes[0].get_lines()[0].get_xdata()).tolist() == [1, 2, 3]
-    assert np.asarray(axes[1].get_lines()[0].get_xdata()).tolist() == [1, 3, 5]
+    assert np.asarray(axes[3].get_lines()[0].get_xdata()).tolist() == [1, 3, 5]
+
+
+def test_without_full_networks_nothing_is_drawn_or_named_of_them() -> None:
+    simplified = Results(dataclasses.replace(SETTINGS, fully_fledged=False), made_up().parts[:1])
+    axes = STUDY.figure(simplified).axes
+    assert [ax.get_title(loc="left") for ax in axes] == [
+        "simplified, 20 layers", "simplified, positions", "over training",
+    ]  # fmt: skip
+    assert [text.get_text() for text in axes[2].get_legend().get_texts()] == ["Plain", "Residual"]
+    rows = judge(STUDY, simplified, "paper")
+    assert all(row.runs or row.missing for row in rows)
+    assert not any("full" in row.condition for row in rows if not row.headline)

@@ -107,7 +107,9 @@ def test_a_run_without_44_layers_leaves_open_what_is_said_of_them() -> None:
     found = {each.claim for each in judgements(judge(STUDY, results, "paper")) if each.waits}
     assert found == {"residual-ahead", "printed-means", "deeper-plain-slower"}
     rows = rows_by_condition(STUDY, results, "deeper-plain-slower")
-    assert [words for words, row in rows.items() if row.headline] == ["32 → 44 layers, rate 0.001, epochs 1 to 15"]
+    assert [words for words, row in rows.items() if row.headline] == [
+        "32 → 44 layers, rate 0.001, epochs 1 to 15"
+    ]
     assert rows["20 → 32 layers, rate 0.01, epochs 1 to 15"].runs == 6
 
 

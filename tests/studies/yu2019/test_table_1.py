@@ -168,7 +168,10 @@ def test_claims_on_all_depths_wait_for_a_depth_that_is_left_out() -> None:
     assert missing == ["44 layers", "44 layers, both at 0.001, 100 epochs"]
     assert {row.verdict for words, row in rows.items() if words not in missing} == {"holds"}
     rows = rows_by_condition(STUDY, results, "residual-error-stays")
-    assert {words: row.headline for words, row in rows.items()} == {"20 → 32 layers": False, "20 → 44 layers": True}
+    assert {words: row.headline for words, row in rows.items()} == {
+        "20 → 32 layers": False,
+        "20 → 44 layers": True,
+    }
 
 
 def test_the_gap_and_degradation_are_one_claim_of_the_papers() -> None:
@@ -176,7 +179,9 @@ def test_the_gap_and_degradation_are_one_claim_of_the_papers() -> None:
     assert [words for words, row in rows.items() if row.headline] == [
         "20 → 32 layers", "20 → 44 layers", "32 → 44 layers",
     ]  # fmt: skip
-    assert {claim.id for claim in STUDY.claims if claim.source == "ours"} == {"plain-degrades-more-at-equal-rates"}
+    assert {claim.id for claim in STUDY.claims if claim.source == "ours"} == {
+        "plain-degrades-more-at-equal-rates"
+    }
 
 
 def test_networks_that_diverge_count_as_dead() -> None:

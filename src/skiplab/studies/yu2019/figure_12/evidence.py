@@ -82,9 +82,7 @@ def rise(
     import numpy as np
 
     at = layers(results, kind).astype(float)[:last]
-    found = {
-        when: each[:, :last] for when, each in first_and_last(results, kind, model, quantity).items()
-    }
+    found = {when: each[:, :last] for when, each in first_and_last(results, kind, model, quantity).items()}
     away = (at - at.mean()) / np.square(at - at.mean()).sum()  # the least-squares slope is a weighted sum
     return {when: each @ away * (at[-1] - at[0]) for when, each in found.items()}
 
@@ -103,7 +101,7 @@ def over_training(results: Results, kind: str, model: str) -> np.ndarray:
 
 
 def above_plain(results: Results) -> Iterator[Evidence]:
-    """ln σ of residual and of plain networks: layer by layer at both ends of training, as means over layers between."""
+    """ln σ of residual and of plain networks: by layer at both ends of training, as means over layers between."""
     for when in (FIRST, LAST):
         pair = [_logs(first_and_last(results, SIMPLIFIED, model)[when]) for model in reversed(MODELS)]
         for place, layer in enumerate(layers(results, SIMPLIFIED)):
@@ -211,7 +209,9 @@ def falls_with_training(results: Results) -> Iterator[Evidence]:
             yield Evidence(f"{kind} {model} networks", [found[first], found[last]], **own)
             if least < last:
                 rising = int((found[last] > found[least]).sum())
-                detail = f"least at epoch {least}; larger at the end in {rising} of {len(found[last])} networks"
+                detail = (
+                    f"least at epoch {least}; larger at the end in {rising} of {len(found[last])} networks"
+                )
                 words = f"{kind} {model} networks, epochs {least} and {last}"
                 pair = [found[least], found[last]]
                 yield Evidence(words, pair, headline=False, detail=detail, paired=True)

@@ -45,8 +45,8 @@ STUDY = Study(
     claims=(
         Claim(
             "residual-above-plain",
-            "Simplified residual networks have more dominant gradient flows than plain ones: in every layer after the "
-            "first iteration and after the last, and on average over the layers whenever it is measured between.",
+            "Simplified residual networks have more dominant gradient flows than plain ones: in every layer after "
+            "the first iteration and after the last, and on average over the layers whenever it is measured between.",
             evidence.above_plain,
             kind=A_TENTH,
             unit="ln σ",

@@ -50,12 +50,25 @@ def lowest(results: Results, stage: str = LONG) -> float:
     return float(by_all[0] if by_all else levels[-1])
 
 
+def reached_by_any(results: Results, stage: str) -> list[float]:
+    """The risks that some network of a stage reaches, the highest first."""
+    import numpy as np
+
+    risks = sorted(results.settings.risks, reverse=True)
+    return [level for level in risks if np.isfinite(np.concatenate(reached(results, level, stage))).any()]
+
+
 def _levels(results: Results) -> Iterator[tuple[str, float, str, bool]]:
-    """Every stage and risk: the words of its row, the risk, the stage, and whether it is the headline."""
+    """Every stage and risk: the words of its row, the risk, the stage, and whether it is the headline.
+
+    A further row at a risk that no network reaches would compare nothing.
+    """
     for stage in present(results):
         low = lowest(results, stage)
         for level in results.settings.risks:
-            yield f"risk {level:g}{STAGES[stage]}", level, stage, stage == LONG and level == low
+            headline = stage == LONG and level == low
+            if headline or level in reached_by_any(results, stage):
+                yield f"risk {level:g}{STAGES[stage]}", level, stage, headline
 
 
 def _not_here(results: Results) -> Iterator[Evidence]:
@@ -107,6 +120,8 @@ def lower_error(results: Results) -> Iterator[Evidence]:
     for condition, level, stage, headline in _levels(results):
         plain, residual = (errors_at(results, model, level, stage) for model in (PLAIN, RESIDUAL))
         known = np.isfinite(plain) & np.isfinite(residual)
+        if not (headline or known.any()):
+            continue
         detail = "" if known.all() else f"{int(known.sum())} of {len(known)} pairs reach it"
         pair = [plain[known], residual[known]]
         yield Evidence(condition, pair, headline=headline, detail=detail, paired=True)
