@@ -76,5 +76,5 @@ def test_the_figure_compares_with_a_normal_law(smoke_run: Callable[[Study], Stud
         "Residual",
         "normal law",
     ]
-    assert quantiles.get_xlabel() == "normal quantile"
+    assert quantiles.get_xlabel() == "quantile of a normal law (std)"
     assert all((np.diff(line.get_ydata()) >= 0).all() for line in quantiles.get_lines()[:2])

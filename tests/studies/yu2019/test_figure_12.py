@@ -14,6 +14,7 @@ from skiplab.reproduction import Results
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.verdict import judge
 from skiplab.studies.yu2019.figure_12 import STUDY
 from skiplab.studies.yu2019.figure_12.evidence import (
     FIRST,
@@ -29,6 +30,7 @@ from skiplab.studies.yu2019.interlayer_cushion import STUDY as INTERLAYER
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, train_pairs
 from skiplab.studies.yu2019.table_1 import STUDY as TABLE_1
 
+ABOVE, BY_POINTS = "residual-above-plain", "residual-above-plain-by-two-points"
 HELD = dict.fromkeys([claim.id for claim in STUDY.claims], "holds")
 SETTINGS = dataclasses.replace(
     STUDY.settings["paper"], runs=10, full_runs=8, flows_at=(0, 1, 200), full_flows_at=(0, 1, 179)
@@ -69,8 +71,10 @@ def test_on_shares_as_the_paper_says_every_claim_holds() -> None:
     ("simple", "whole", "claims"),
     [
         # Below plain in the first layers at the end of training, as the ratio there then is too.
-        ({RESIDUAL: ((0.25, 0.8), (0.08, 0.325))}, {}, {"residual-above-plain", "printed-ratios"}),
-        ({RESIDUAL: ((0.21, 0.8), (0.124, 0.325))}, {}, {"residual-above-plain"}),  # by less than .02
+        ({RESIDUAL: ((0.25, 0.8), (0.08, 0.325))}, {}, {ABOVE, BY_POINTS, "printed-ratios"}),
+        ({RESIDUAL: ((0.21, 0.8), (0.124, 0.325))}, {}, {ABOVE, BY_POINTS}),  # by less than a tenth
+        # By less than .02 of the channels, which is more than a tenth of σ.
+        ({PLAIN: ((0.2, 0.16), (0.11, 0.08)), RESIDUAL: ((0.25, 0.8), (0.124, 0.325))}, {}, {BY_POINTS}),
         ({}, {RESIDUAL: ((0.3, 0.7), (0.0297, 0.05))}, {"printed-ratios"}),
         ({RESIDUAL: ((0.7, 0.25), (0.124, 0.325))}, {}, {"rises-in-residual", "steeper-at-first"}),
         ({RESIDUAL: ((0.4, 0.5), (0.124, 0.325))}, {}, {"steeper-at-first"}),
@@ -91,9 +95,41 @@ def test_other_shares_contradict(simple: dict[str, Any], whole: dict[str, Any], 
 
 def test_every_layer_is_asked_for_at_both_ends_of_training() -> None:
     rows = rows_by_condition(STUDY, made_up(), "residual-above-plain")
-    headline = [name for name, row in rows.items() if row.headline]
-    assert headline == [f"layer {layer}, {when}" for when in (FIRST, LAST) for layer in range(1, 19)]
+    at_ends = [f"layer {layer}, {when}" for when in (FIRST, LAST) for layer in range(1, 19)]
+    assert [name for name, row in rows.items() if row.headline] == [*at_ends, "all layers, epoch 1"]
+    assert rows["layer 1, first iteration"].statistic == pytest.approx(np.log(0.25 / 0.2), abs=0.01)
+    assert rows["all layers, epoch 1"].detail == "larger, as a mean over networks, in 18 of 18 layers"
+    rows = rows_by_condition(STUDY, made_up(), BY_POINTS)
+    assert [name for name, row in rows.items() if row.headline] == at_ends
     assert "all layers, share of positions, last iteration" in rows
+
+
+def test_a_rise_in_the_last_layers_alone_is_told() -> None:
+    """σ is level but for its last two layers: the line over all layers rises, those over fewer do not."""
+    results = made_up()
+    table = results.parts[0].table.copy()
+    end = (table["epoch"] == 200) & (table["model"] == RESIDUAL) & (table["quantity"] == "flow")
+    table.loc[end, "value"] = np.where(
+        table.loc[end, "layer"] > 16, 0.3, 0.12 - 0.001 * table.loc[end, "layer"]
+    )
+    changed = Results(SETTINGS, [dataclasses.replace(results.parts[0], table=table), results.parts[1]])
+    rows = rows_by_condition(STUDY, changed, "rises-in-residual")
+    assert rows["last iteration"].statistic > 0.05
+    assert rows["last iteration, layers 1 to 16"].statistic == pytest.approx(-0.015)
+    assert rows["last iteration, layers 1 to 14"].statistic == pytest.approx(-0.013)
+    assert not rows["last iteration, layers 1 to 16"].headline
+
+
+def test_a_fall_that_is_undone_is_told() -> None:
+    results = made_up()
+    table = results.parts[0].table.copy()
+    table.loc[(table["epoch"] == 1) & (table["model"] == PLAIN), "value"] *= 0.5
+    changed = Results(SETTINGS, [dataclasses.replace(results.parts[0], table=table), results.parts[1]])
+    row = rows_by_condition(STUDY, changed, "falls-with-training")[
+        "simplified plain networks, epochs 1 and 200"
+    ]
+    assert (row.headline, row.detail) == (False, "least at epoch 1; larger at the end in 10 of 10 networks")
+    assert row.statistic < 0
 
 
 def test_layers_count_convolutions() -> None:
@@ -138,9 +174,21 @@ def test_the_figure_has_the_papers_panels(smoke_run: Callable[[Study], StudyRun]
     axes = STUDY.figure(results_of(STUDY, smoke_run(STUDY))).axes
     assert [ax.get_title(loc="left") for ax in axes] == [
         "simplified, 5 layers",
-        "full, 8 layers",
         "simplified, positions",
         "over training",
+        "full, 8 layers",
     ]
     assert np.asarray(axes[0].get_lines()[0].get_xdata()).tolist() == [1, 2, 3]
-    assert np.asarray(axes[1].get_lines()[0].get_xdata()).tolist() == [1, 3, 5]
+    assert np.asarray(axes[3].get_lines()[0].get_xdata()).tolist() == [1, 3, 5]
+
+
+def test_without_full_networks_nothing_is_drawn_or_named_of_them() -> None:
+    simplified = Results(dataclasses.replace(SETTINGS, fully_fledged=False), made_up().parts[:1])
+    axes = STUDY.figure(simplified).axes
+    assert [ax.get_title(loc="left") for ax in axes] == [
+        "simplified, 20 layers", "simplified, positions", "over training",
+    ]  # fmt: skip
+    assert [text.get_text() for text in axes[2].get_legend().get_texts()] == ["Plain", "Residual"]
+    rows = judge(STUDY, simplified, "paper")
+    assert all(row.runs or row.missing for row in rows)
+    assert not any("full" in row.condition for row in rows if not row.headline)

@@ -122,6 +122,17 @@ def test_the_lowest_risk_that_all_networks_reach_decides() -> None:
     assert rows["risk 0.1, no crops or flips"].headline is False
 
 
+def test_a_risk_that_no_network_reaches_has_no_further_row() -> None:
+    results = made_up(floor=0.03)
+    for claim in ("residual-reaches-first", "lower-error-at-equal-risk"):
+        rows = rows_by_condition(STUDY, results, claim)
+        assert {words for words in rows if "crops" not in words} == {
+            "risk 0.5", "risk 0.2", "risk 0.1", "risk 0.05",
+        }  # fmt: skip
+    ticks = STUDY.figure(results).axes[3].get_xticklabels()
+    assert [text.get_text() for text in ticks] == ["0.5", "0.2", "0.1", "0.05"]
+
+
 def test_a_network_that_never_gets_there_is_later_than_all() -> None:
     (row,) = (
         each

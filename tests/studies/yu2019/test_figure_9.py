@@ -12,9 +12,11 @@ import pytest
 
 from oracles.made_up_networks import Row, results_with, rows_by_condition, verdicts, wiggle
 from skiplab.reproduction import Results
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.verdict import judge
 from skiplab.studies.yu2019.figure_9 import STUDY
 from skiplab.studies.yu2019.figure_9.evidence import MEANS, gap, peaks
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
@@ -98,6 +100,17 @@ def test_only_equal_rates_decide() -> None:
     assert headline == ["32 → 44 layers, rate 0.001, epochs 1 to 15"]
     assert rows[headline[0]].statistic == pytest.approx(0.5)
     assert not rows["32 → 44 layers, the paper's rates"].headline
+
+
+def test_a_run_without_44_layers_leaves_open_what_is_said_of_them() -> None:
+    results = made_up(dataclasses.replace(PAPER, depths=(20, 32)))
+    found = {each.claim for each in judgements(judge(STUDY, results, "paper")) if each.waits}
+    assert found == {"residual-ahead", "printed-means", "deeper-plain-slower"}
+    rows = rows_by_condition(STUDY, results, "deeper-plain-slower")
+    assert [words for words, row in rows.items() if row.headline] == [
+        "32 → 44 layers, rate 0.001, epochs 1 to 15"
+    ]
+    assert rows["20 → 32 layers, rate 0.01, epochs 1 to 15"].runs == 6
 
 
 def test_the_peak_is_the_middle_of_the_widest_five_epochs() -> None:

@@ -148,9 +148,11 @@ def test_trials_measure_each_mode_once_and_the_same_networks(smoke_run: Callable
     rows = results.rows(untrained_cushions, model="full-plain", seed=0)
     assert len(rows) == 6  # evaluation; constants of 2; training of 1 and 2, each per image and as one
     assert not rows.duplicated(["mode", "over", "size"]).any()
-    trained, grid = STUDY.figure(results).axes
+    of_one, vanishing, trained = STUDY.figure(results).axes
     assert trained.get_xlabel() == "block"
-    assert grid.get_yscale() == "log"
+    assert (of_one.get_yscale(), vanishing.get_yscale()) == ("linear", "log")
+    bare = Results(dataclasses.replace(results.settings, fully_fledged=False), results.parts)
+    assert len(STUDY.figure(bare).axes) == 2
 
 
 def test_paper_scale_is_the_papers() -> None:

@@ -12,9 +12,11 @@ import pytest
 
 from oracles.made_up_networks import Row, results_with, rows_by_condition, rows_of, verdicts, wiggle
 from skiplab.reproduction import Results
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.verdict import judge
 from skiplab.studies.yu2019.controls import PILOTS, common_rate, higher_rates
 from skiplab.studies.yu2019.networks import Training
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
@@ -87,7 +89,7 @@ LEVEL = {"printed-losses", "printed-errors"}
     [
         (
             {"losses": changed(LOSSES, plain={32: 0.04847})},
-            {"residual-lower-loss", "loss-gap-grows", "plain-degrades-more-at-equal-rates"},
+            {"residual-lower-loss", "plain-degrades-more", "plain-degrades-more-at-equal-rates"},
         ),
         ({"losses": changed(LOSSES, residual={20: 0.08})}, {"residual-lower-loss"}),
         (
@@ -139,11 +141,47 @@ def test_statistics_are_those_of_the_paper() -> None:
 def test_networks_that_have_not_learnt_say_nothing_of_depth() -> None:
     stuck = {model: {depth: 2.1 * (1 + depth / 200) for depth in LOSSES[model]} for model in MODELS}
     found = verdicts(STUDY, made_up(stuck))
-    about_depth = ("loss-gap-grows", "error-gap-grows", "plain-degrades-more", "plain-error-rises")
+    about_depth = ("error-gap-grows", "plain-degrades-more", "plain-error-rises")
     assert {found[claim] for claim in (*about_depth, "residual-error-stays")} == {"undecided"}
     assert found["residual-lower-loss"] == "contradicted"
     row = rows_by_condition(STUDY, made_up(stuck), "plain-degrades-more")["20 → 44 layers"]
     assert row.detail.startswith("residual networks end at L = 2.3")
+
+
+def test_claims_on_all_depths_wait_for_a_depth_that_is_left_out() -> None:
+    results = made_up(settings=dataclasses.replace(PAPER, depths=(20, 32)))
+    found = judgements(judge(STUDY, results, "paper"))
+    of_44 = {
+        "residual-lower-loss",
+        "residual-lower-error",
+        "plain-degrades-more",
+        "plain-degrades-more-at-equal-rates",
+        "plain-error-rises",
+        "residual-error-stays",
+        "printed-losses",
+        "printed-errors",
+    }
+    assert {each.claim for each in found if each.waits} == of_44
+    assert {each.verdict for each in found if each.claim not in of_44} == {"holds"}
+    rows = rows_by_condition(STUDY, results, "residual-lower-loss")
+    missing = [words for words, row in rows.items() if row.missing]
+    assert missing == ["44 layers", "44 layers, both at 0.001, 100 epochs"]
+    assert {row.verdict for words, row in rows.items() if words not in missing} == {"holds"}
+    rows = rows_by_condition(STUDY, results, "residual-error-stays")
+    assert {words: row.headline for words, row in rows.items()} == {
+        "20 → 32 layers": False,
+        "20 → 44 layers": True,
+    }
+
+
+def test_the_gap_and_degradation_are_one_claim_of_the_papers() -> None:
+    rows = rows_by_condition(STUDY, made_up(), "plain-degrades-more")
+    assert [words for words, row in rows.items() if row.headline] == [
+        "20 → 32 layers", "20 → 44 layers", "32 → 44 layers",
+    ]  # fmt: skip
+    assert {claim.id for claim in STUDY.claims if claim.source == "ours"} == {
+        "plain-degrades-more-at-equal-rates"
+    }
 
 
 def test_networks_that_diverge_count_as_dead() -> None:

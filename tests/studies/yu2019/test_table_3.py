@@ -7,14 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from oracles.made_up_networks import Row, results_with, rows_by_condition, rows_of, verdicts, wiggle
 from skiplab.reproduction import Results
+from skiplab.reproduction.results import Part
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
-from skiplab.studies.yu2019.networks import Training
+from skiplab.studies.yu2019.networks import Training, train
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
 from skiplab.studies.yu2019.table_1 import STUDY as TABLE_1
 from skiplab.studies.yu2019.table_3 import STUDY
@@ -25,10 +27,12 @@ from skiplab.studies.yu2019.table_3.evidence import (
     MASSES,
     MEANS,
     OUTER,
+    TRAINED,
     above,
     histogram,
     quantiles,
 )
+from skiplab.studies.yu2019.table_3.trials import drawn_weights
 from skiplab.studies.yu2019.weights import EDGES
 
 PAPER = STUDY.settings["paper"]
@@ -60,6 +64,15 @@ def made_up(
     """
     numbers = RIGHT | changes
     stages: dict[str, list[Row]] = {"before": [], "train_pairs": []}
+    draws = [
+        {
+            "seed": seed,
+            "mean": 1e-4 * wiggle(seed),
+            "above": above_near_one[0] + seed % 3 - 1,
+            "magnitude": 2 * above_near_one[0] + seed % 3 - 1,
+        }
+        for seed in range(settings.drawn_runs)
+    ]
     for model, name in ((PLAIN, "p"), (RESIDUAL, "t")):
         for stage, epoch, runs, masses, scale, which in (
             ("before", 0, settings.untrained_runs, BEFORE, before, 0),
@@ -87,7 +100,9 @@ def made_up(
                 counts = [many + seed % 3 - 1 if number == NEAR_ONE else zeros for seed in range(runs)]
                 stages[stage] += rows_of(model, 32, "histogram", counts, epoch=epoch, layer=number)
                 stages[stage] += rows_of(model, 32, "histogram_id", counts, epoch=epoch, layer=number)
-    return results_with(settings, stages)
+    found = results_with(settings, stages)
+    drawn = Part(drawn_weights.name, "draw_weights", pd.DataFrame(draws))
+    return Results(settings, [*found.parts, drawn])
 
 
 def test_on_the_papers_numbers_every_claim_holds() -> None:
@@ -123,8 +138,10 @@ def test_other_numbers_contradict(changes: dict[str, Any], wrong: set[str]) -> N
 
 def test_a_number_that_none_of_our_networks_has_does_not_hold() -> None:
     found = verdicts(STUDY, made_up(above_near_one=(30, 40)))
+    assert found["one-of-ours-before"] == "contradicted"
     # A few networks cannot contradict that a further one is drawn from the same law.
-    assert found["one-of-ours-before"] == found["one-of-ours-after"] == "undecided"
+    assert found["one-of-ours-after"] == "undecided"
+    assert {claim.source for claim in STUDY.claims if claim.id == "one-of-ours-after"} == {"ours"}
 
 
 def test_without_training_only_what_precedes_it_is_judged() -> None:
@@ -133,7 +150,7 @@ def test_without_training_only_what_precedes_it_is_judged() -> None:
         "masses-before",
         "moments-before",
         "one-of-ours-before",
-        *OURS - {"changes-below-half-the-distance", "outer-percents-stay"},
+        *OURS - {"changes-below-half-the-distance", "outer-percents-stay", "one-of-ours-after"},
     }
     assert set(found.values()) == {"holds", "undecided"}
     rows = rows_by_condition(STUDY, made_up(dataclasses.replace(PAPER, trained=False)), "masses-after")
@@ -148,10 +165,17 @@ def test_printed_numbers_after_training_are_judged_at_the_papers_length_alone() 
 
 def test_entries_above_seven_tenths_are_counted_from_the_histogram() -> None:
     results = made_up()
-    assert above(results, trained=False).tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
-    counts, edges = histogram(results, PLAIN, "histogram", trained=True)
+    assert above(results, TRAINED).tolist() == [25, 26, 27, 25, 26, 27]
+    counts, edges = histogram(results, PLAIN, "histogram", TRAINED)
     assert counts.shape == (6, BINS)
     assert edges[NEAR_ONE] == 0.7
+
+
+def test_draws_are_the_untrained_networks_of_the_same_seeds(smoke: Results) -> None:
+    drawn = smoke.rows(drawn_weights)
+    before = smoke.rows(train, stage="before", model=PLAIN, depth=8, quantity="mean")
+    np.testing.assert_allclose(drawn["mean"], before["value"], rtol=1e-6)
+    assert (drawn["magnitude"] >= drawn["above"]).all()
 
 
 def test_quantiles_of_binned_weights_are_those_of_the_weights_up_to_a_bin() -> None:
@@ -164,7 +188,7 @@ def test_quantiles_of_binned_weights_are_those_of_the_weights_up_to_a_bin() -> N
 
 def test_trained_networks_are_those_of_table_1() -> None:
     for scale in ("smoke", "quick", "paper"):
-        before, pairs = (stage(Results(STUDY.settings[scale])) for stage in STUDY.stages)
+        before, _, pairs = (stage(Results(STUDY.settings[scale])) for stage in STUDY.stages)
         assert set(pairs) == set(TABLE_1.stages[0](Results(TABLE_1.settings[scale])))
         assert all(call.settings.training.epochs == 0 for call in before)
     untrained = {call.settings for call in STUDY.stages[0](Results(STUDY.settings["quick"]))}

@@ -11,9 +11,11 @@ import pytest
 
 from oracles.made_up_networks import Row, results_with, rows_by_condition, rows_of, verdicts, wiggle
 from skiplab.reproduction import Results
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
+from skiplab.reproduction.verdict import judge
 from skiplab.studies.yu2019.networks import Training
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
 from skiplab.studies.yu2019.table_1.evidence import LOSSES
@@ -24,6 +26,7 @@ from skiplab.studies.yu2019.untrained import FAN_IN
 PAPER = STUDY.settings["paper"]
 MODELS = (PLAIN, RESIDUAL)
 DEPTHS = (20, 32, 44)
+ACTS = "loss-outweighs-acting-decay"
 
 
 def made_up(
@@ -68,18 +71,32 @@ def made_up(
 
 
 def test_on_the_papers_numbers_the_decay_that_acts_is_not_small() -> None:
-    """The one claim that the paper's own numbers contradict: the logged decay is a 128th of the one that acts."""
-    expected = {claim.id: "holds" for claim in STUDY.claims} | {"loss-outweighs-decay": "contradicted"}
+    """The one claim that the paper's own numbers contradict is ours: it logs a 128th of the decay that acts."""
+    expected = {claim.id: "holds" for claim in STUDY.claims} | {ACTS: "contradicted"}
     assert verdicts(STUDY, made_up()) == expected
-    rows = rows_by_condition(STUDY, made_up(), "loss-outweighs-decay")
+    assert {claim.source for claim in STUDY.claims if claim.id == ACTS} == {"ours"}
+    rows = rows_by_condition(STUDY, made_up(), ACTS)
     row = rows["residual, 20 layers, after training"]
     assert row.statistic == pytest.approx(math.log(0.04287 / (128 * 0.0005122)), abs=0.01)
     assert row.verdict == "contradicted"
-    logged = rows["residual, 20 layers, after training, as logged"]
-    assert (logged.verdict, logged.headline) == ("holds", False)
-    assert logged.statistic is not None
-    assert math.exp(logged.statistic) == pytest.approx(0.04287 / 0.0005122, rel=0.01)
-    assert {r.verdict for r in rows.values() if r.headline and "before" in r.condition} == {"holds"}
+    assert {r.verdict for r in rows.values() if "before" in r.condition} == {"holds"}
+    logged = rows_by_condition(STUDY, made_up(), "loss-outweighs-decay")
+    least = logged["residual, 20 layers, after training"]
+    assert least.statistic is not None
+    assert math.exp(least.statistic) == pytest.approx(0.04287 / 0.0005122, rel=0.01)
+    assert least.detail.endswith("81 in the paper")
+    assert "4,281 in the paper" in logged["plain, 20 layers, before training"].detail
+
+
+def test_losses_below_eighty_times_the_printed_decay_contradict() -> None:
+    found = verdicts(STUDY, made_up(losses=0.8))
+    assert found["loss-outweighs-decay"] == "contradicted"
+
+
+def test_claims_on_all_depths_wait_for_a_depth_that_is_left_out() -> None:
+    results = made_up(dataclasses.replace(PAPER, depths=(20, 32)))
+    found = {each.claim for each in judgements(judge(STUDY, results, "paper")) if each.waits}
+    assert found == {"loss-outweighs-decay", "decay-after", "residual-weights-smaller"}
 
 
 def test_the_table_logs_a_128th_of_the_decay_that_acts() -> None:
@@ -104,19 +121,19 @@ def test_the_table_logs_a_128th_of_the_decay_that_acts() -> None:
 def test_other_numbers_contradict(changes: dict[str, Any], claim: str) -> None:
     found = verdicts(STUDY, made_up(**changes))
     wrong = {each for each, verdict in found.items() if verdict == "contradicted"}
-    assert wrong - {"loss-outweighs-decay"} == {claim}
+    assert wrong - {ACTS} == {claim}
 
 
 def test_the_real_term_is_judged_only_where_norms_are_the_papers() -> None:
     found = made_up(after=1.3)
-    rows = rows_by_condition(STUDY, found, "loss-outweighs-decay")
-    ends = [row for row in rows.values() if row.headline and "after" in row.condition]
+    rows = rows_by_condition(STUDY, found, ACTS)
+    ends = [row for row in rows.values() if "after" in row.condition]
     assert {row.verdict for row in ends} == {"undecided"}
     assert all(row.detail.startswith("L ") and "‖w‖² is not Table 4's" in row.detail for row in ends)
-    assert verdicts(STUDY, found)["loss-outweighs-decay"] == "undecided"
+    assert verdicts(STUDY, found)[ACTS] == "undecided"
     assert verdicts(STUDY, found)["decay-after"] == "contradicted"
     # With such norms and losses a hundredfold the claim would hold.
-    assert verdicts(STUDY, made_up(losses=100.0))["loss-outweighs-decay"] == "holds"
+    assert verdicts(STUDY, made_up(losses=100.0))[ACTS] == "holds"
 
 
 def test_without_training_only_what_precedes_it_is_judged() -> None:

@@ -76,7 +76,11 @@ def figure(results: Results) -> Any:
     axes[0].plot(line, stats.norm.pdf(line), color="#777777", linestyle=(0, (4, 3)), label="normal law")
     axes[1].axline((0, 0), slope=1, color="#777777", linestyle=(0, (4, 3)), linewidth=0.9)
     axes[0].set(xlabel="gradient (standard deviations from the mean)", ylabel="density", title="histogram")
-    axes[1].set(xlabel="normal quantile", ylabel="quantile of gradients", title="against a normal law")
+    axes[1].set(
+        xlabel="quantile of a normal law (std)",
+        ylabel="quantile of gradients (std)",
+        title="against a normal law",
+    )
     axes[0].legend()
     for ax, letter in zip(axes, "ab", strict=True):
         panel_letter(ax, letter)

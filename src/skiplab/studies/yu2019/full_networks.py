@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 PREFIX = "full-"
+NO_FULL = "no full networks are trained in this run"
+SMALLER = "networks that are not trained as the paper's"
 
 
 @dataclass(frozen=True)

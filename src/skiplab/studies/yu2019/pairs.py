@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skiplab.randomness import run_seeds
-from skiplab.reproduction import Call, Evidence, Results, chunks, subset
+from skiplab.reproduction import NOT_RUN, Call, Evidence, Results, chunks, subset
 from skiplab.reproduction.results import matching, sample_of
 from skiplab.studies.yu2019.networks import Measures, Networks, Training, train
 
@@ -22,6 +22,7 @@ PLAIN, RESIDUAL = "plain", "residual"
 DEAD = 0.85  # a training error above: less than 1.5 times as often right as guessing among ten classes
 LEARNT = math.log(10) / 2  # networks that end with a larger L have hardly left the loss of guessing
 NOT_HERE = f"not trained here for {Training.epochs} epochs on all images"
+LEFT_OUT = "networks of this depth are not trained in this run"
 Rows = Iterator[tuple[str, float, Any, str]]  # a condition, the number printed for it, ours, a detail
 
 
@@ -199,7 +200,28 @@ def if_learnt(results: Results, found: Evidence) -> Evidence:
     if loss < LEARNT:
         return found
     why = f"residual networks end at L = {loss:.2f}, so that none has been trained to an end"
-    return replace(found, samples=[()] * len(found.samples), detail=why)
+    return replace(found, samples=[()] * len(found.samples), detail=why, missing=NOT_RUN)
+
+
+def waiting(found: Evidence, why: str = NOT_HERE) -> Evidence:
+    """The evidence, or, where no networks stand behind it, that their run is still to be made, and why."""
+    if all(len(sample) for sample in found.samples):
+        return found
+    return replace(found, detail=found.detail or why, missing=NOT_RUN)
+
+
+def left_out(settings: PairSettings) -> list[int]:
+    """The paper's depths that a run of its networks leaves out, of which its sentences on every depth speak too."""
+    return [depth for depth in PairSettings.depths if is_papers(settings) and depth not in settings.depths]
+
+
+def without_depths(
+    results: Results, words: str = "{depth} layers", samples: int = 2, least: int = 0
+) -> Iterator[Evidence]:
+    """A headline condition without numbers per depth of at least so many layers that is left out."""
+    for depth in left_out(results.settings):
+        if depth >= least:
+            yield Evidence.without(words.format(depth=depth), NOT_RUN, LEFT_OUT, samples)
 
 
 def same_seeds(*samples: np.ndarray) -> list[np.ndarray]:
@@ -236,4 +258,5 @@ def printed(
         for depth, number in by_depth.items():
             ours = is_papers(settings) and depth in settings.depths
             sample = values(results, model, depth, quantity, **where) if ours else ()
-            yield f"{model}, {depth} layers", number, sample, "" if ours else NOT_HERE
+            why = LEFT_OUT if depth in left_out(settings) else NOT_HERE
+            yield f"{model}, {depth} layers", number, sample, "" if ours else why

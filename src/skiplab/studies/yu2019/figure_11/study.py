@@ -89,6 +89,7 @@ STUDY = Study(
             "In panels (e) and (f), too, the two curves of residual networks are very close: within .059 of E[σ].",
             evidence.coincide("p", "epsilon"),
             kind=Equivalent(margin=WORTH),
+            source="ours",
         ),
         Claim(
             "falls-with-noise",

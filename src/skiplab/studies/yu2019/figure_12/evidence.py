@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Found, Results
 from skiplab.reproduction.results import matching
-from skiplab.studies.yu2019.full_networks import PREFIX, train_full
+from skiplab.studies.yu2019.full_networks import NO_FULL, PREFIX, SMALLER, train_full
 from skiplab.studies.yu2019.networks import train
-from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, train_pairs
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, train_pairs, waiting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,7 @@ MODELS = (PLAIN, RESIDUAL)
 PRINTED = {SIMPLIFIED: {1: 1.24, 18: 4.06}, FULL: {1: 0.99, 17: 3.07}}
 LENGTHS = {SIMPLIFIED: 200, FULL: 180}
 DEPTH = 20
+SHORTER = (14, 16)  # last layers of shorter lines, behind which σ rises most
 OTHERS = {"median over positions": "flow_median", "share of positions": "flow_positions"}
 MODES = {"running statistics": "flow_eval", "training mode": "flow_train"}
 
@@ -74,12 +75,14 @@ def layers(results: Results, kind: str) -> np.ndarray:
     return np.arange(1, results.settings.first_depth - 1)
 
 
-def rise(results: Results, kind: str, model: str, quantity: str = "flow") -> dict[str, np.ndarray]:
-    """By how much the line through σ against ℓ rises from the first layer to the last, one number per network."""
+def rise(
+    results: Results, kind: str, model: str, quantity: str = "flow", last: int | None = None
+) -> dict[str, np.ndarray]:
+    """By how much the line through σ against ℓ rises from the first layer to ``last``, one number per network."""
     import numpy as np
 
-    at = layers(results, kind).astype(float)
-    found = first_and_last(results, kind, model, quantity)
+    at = layers(results, kind).astype(float)[:last]
+    found = {when: each[:, :last] for when, each in first_and_last(results, kind, model, quantity).items()}
     away = (at - at.mean()) / np.square(at - at.mean()).sum()  # the least-squares slope is a weighted sum
     return {when: each @ away * (at[-1] - at[0]) for when, each in found.items()}
 
@@ -98,6 +101,35 @@ def over_training(results: Results, kind: str, model: str) -> np.ndarray:
 
 
 def above_plain(results: Results) -> Iterator[Evidence]:
+    """ln σ of residual and of plain networks: by layer at both ends of training, as means over layers between."""
+    for when in (FIRST, LAST):
+        pair = [_logs(first_and_last(results, SIMPLIFIED, model)[when]) for model in reversed(MODELS)]
+        for place, layer in enumerate(layers(results, SIMPLIFIED)):
+            own = [each[:, place] for each in pair]
+            yield Evidence(f"layer {layer}, {when}", own, detail=_means(own), paired=True)
+    plain, residual = (shares(results, SIMPLIFIED, model) for model in MODELS)
+    for epoch in sorted(plain)[1:-1]:
+        larger = int((residual[epoch].mean(0) > plain[epoch].mean(0)).sum())
+        pair = [_logs(each[epoch]).mean(1) for each in (residual, plain)]
+        detail = f"larger, as a mean over networks, in {larger} of {plain[epoch].shape[1]} layers"
+        yield Evidence(f"all layers, epoch {epoch}", pair, detail=detail, paired=True)
+
+
+def _logs(found: np.ndarray) -> np.ndarray:
+    """ln σ, infinite where no flow is dominant."""
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(found))
+
+
+def _means(pair: list[np.ndarray]) -> str:
+    import numpy as np
+
+    return "σ {:.3g} and {:.3g}".format(*(np.exp(each).mean() for each in pair))
+
+
+def above_plain_by(results: Results) -> Iterator[Evidence]:
     """σ of residual and of plain networks in every layer; means over layers, by other shares, as further rows."""
     for when in (FIRST, LAST):
         plain, residual = (first_and_last(results, SIMPLIFIED, model)[when] for model in MODELS)
@@ -116,13 +148,13 @@ def printed_ratios(results: Results) -> Iterator[Evidence]:
         plain, residual = (over_training(results, kind, model) for model in MODELS)
         ratios = residual / plain
         comparable = len(ratios) > 0 and _as_long(results, kind)
-        detail = "" if comparable else "not trained here as the paper's"
+        detail = "" if comparable else NO_FULL
         if len(ratios) and not comparable:
             first, last = ratios[:, 0].mean(), ratios[:, -1].mean()
-            detail += f"; ratios {first:.2f} in the first and {last:.2f} in the last layer"
+            detail = f"{SMALLER} have ratios of {first:.2f} in the first and {last:.2f} in the last layer"
         for layer, printed in by_layer.items():
             found: Any = ratios[:, at.index(layer)] if comparable else []
-            yield Evidence(f"{kind}, layer {layer}", [found], paper_value=printed, detail=detail)
+            yield waiting(Evidence(f"{kind}, layer {layer}", [found], paper_value=printed, detail=detail))
 
 
 def _as_long(results: Results, kind: str) -> bool:
@@ -136,19 +168,24 @@ def _as_long(results: Results, kind: str) -> bool:
 
 
 def rises(results: Results) -> Iterator[Evidence]:
-    """How far σ rises with the layer in residual networks; full ones and shares of positions as further rows."""
+    """How far σ rises with the layer in residual networks; shorter lines, other shares, full ones as further rows."""
+    whole = len(layers(results, SIMPLIFIED))
     for when in (FIRST, LAST):
         yield Evidence(when, [rise(results, SIMPLIFIED, RESIDUAL)[when]])
     for when in (FIRST, LAST):
+        for last in (each for each in SHORTER if each < whole):
+            found = rise(results, SIMPLIFIED, RESIDUAL, last=last)[when]
+            yield Evidence(f"{when}, layers 1 to {last}", [found], headline=False)
         for words, quantity in OTHERS.items():
             found = rise(results, SIMPLIFIED, RESIDUAL, quantity)[when]
             yield Evidence(f"{when}, {words}", [found], headline=False)
-        yield Evidence(f"{when}, full", [rise(results, FULL, RESIDUAL)[when]], headline=False)
+        if results.settings.fully_fledged:
+            yield Evidence(f"{when}, full", [rise(results, FULL, RESIDUAL)[when]], headline=False)
 
 
 def steeper_first(results: Results) -> Iterator[Evidence]:
     """How far σ rises in residual networks after the first and after the last iteration."""
-    for kind in (SIMPLIFIED, FULL):
+    for kind in _kinds(results):
         found = rise(results, kind, RESIDUAL)
         yield Evidence(
             f"{kind} networks", [found[FIRST], found[LAST]], headline=kind == SIMPLIFIED, paired=True
@@ -157,18 +194,32 @@ def steeper_first(results: Results) -> Iterator[Evidence]:
 
 def plain_falls(results: Results) -> Iterator[Evidence]:
     """How far σ falls with the layer in plain networks."""
-    for kind in (SIMPLIFIED, FULL):
+    for kind in _kinds(results):
         for when, each in rise(results, kind, PLAIN).items():
             yield Evidence(f"{kind}, {when}", [-each], headline=kind == SIMPLIFIED)
 
 
 def falls_with_training(results: Results) -> Iterator[Evidence]:
-    """σ, a mean over layers, after the first and after the last iteration."""
-    for kind in (SIMPLIFIED, FULL):
+    """σ, a mean over layers, after the first and after the last iteration; from where it is least as further rows."""
+    for kind in _kinds(results):
         for model in MODELS:
-            found = first_and_last(results, kind, model)
-            pair = [found[when].mean(1) for when in (FIRST, LAST)]
-            yield Evidence(f"{kind} {model} networks", pair, headline=kind == SIMPLIFIED, paired=True)
+            found = {epoch: each.mean(1) for epoch, each in shares(results, kind, model).items()}
+            first, last, least = min(found), max(found), min(found, key=lambda epoch: found[epoch].mean())
+            own: dict[str, Any] = {"headline": kind == SIMPLIFIED, "paired": True}
+            yield Evidence(f"{kind} {model} networks", [found[first], found[last]], **own)
+            if least < last:
+                rising = int((found[last] > found[least]).sum())
+                detail = (
+                    f"least at epoch {least}; larger at the end in {rising} of {len(found[last])} networks"
+                )
+                words = f"{kind} {model} networks, epochs {least} and {last}"
+                pair = [found[least], found[last]]
+                yield Evidence(words, pair, headline=False, detail=detail, paired=True)
+
+
+def _kinds(results: Results) -> tuple[str, ...]:
+    """The kinds of network that are there."""
+    return (SIMPLIFIED, FULL) if results.settings.fully_fledged else (SIMPLIFIED,)
 
 
 def _full(results: Results, when: str, quantity: str = "flow") -> list[np.ndarray]:
@@ -177,6 +228,19 @@ def _full(results: Results, when: str, quantity: str = "flow") -> list[np.ndarra
     return [residual, plain]
 
 
+def where_trained(claim: Found) -> Found:
+    """A claim's evidence, or that full networks are still to be trained."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        if results.settings.fully_fledged:
+            yield from claim(results)
+        else:
+            yield Evidence.without("all layers", NOT_RUN, NO_FULL, 2)
+
+    return found
+
+
+@where_trained
 def full_at_first(results: Results) -> Iterator[Evidence]:
     """Full networks after the first iteration; other treatments of batch normalisation as further rows."""
     yield Evidence("all layers", _full(results, FIRST), paired=True)
@@ -188,6 +252,7 @@ def full_at_first(results: Results) -> Iterator[Evidence]:
         yield Evidence(f"layer {layer}", pair, headline=False, paired=True)
 
 
+@where_trained
 def full_at_end(results: Results) -> Iterator[Evidence]:
     """Full networks at the end of training."""
     yield Evidence("all layers", _full(results, LAST), paired=True)

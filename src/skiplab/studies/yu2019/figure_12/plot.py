@@ -23,35 +23,34 @@ from skiplab.studies.yu2019.figure_12.evidence import (
     shares,
 )
 
+CHANNELS = r"$\sigma^{(\ell)}$, share of channels"
 STYLES = {FIRST: "-", LAST: (0, (1, 1.2))}
 KINDS = {SIMPLIFIED: "-", FULL: (0, (3, 2))}
 
 
 def draw(results: Results) -> Figure:
-    """Draw the paper's two panels, the share of positions, and σ over training."""
-    figure, axes = new_figure(2, rows=2, width=PAGE_WIDTH, height=5.4)
+    """Draw σ by layer, the share of positions, σ over training and, where they are trained, full networks."""
     settings = results.settings
-    _by_layer(axes[0, 0], results, SIMPLIFIED, "flow")
-    axes[0, 0].set(
-        ylabel=r"$\sigma^{(\ell)}$, share of channels", title=f"simplified, {settings.first_depth} layers"
-    )
     if settings.fully_fledged:
-        _by_layer(axes[0, 1], results, FULL, "flow")
+        figure, axes = new_figure(2, rows=2, width=PAGE_WIDTH, height=5.4)
     else:
-        axes[0, 1].text(0.5, 0.5, "not trained here", ha="center", transform=axes[0, 1].transAxes)
-    axes[0, 1].set(
-        ylabel=r"$\sigma^{(\ell)}$, share of channels", title=f"full, {settings.full_depth} layers"
-    )
-    _by_layer(axes[1, 0], results, SIMPLIFIED, "flow_positions")
-    axes[1, 0].set(ylabel="share of positions", title="simplified, positions")
-    _over_training(axes[1, 1], results)
-    for ax, letter in zip(axes.flat, "abcd", strict=True):
+        figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.9)
+    panels = list(axes.flat)
+    _by_layer(panels[0], results, SIMPLIFIED, "flow")
+    panels[0].set(ylabel=CHANNELS, title=f"simplified, {settings.first_depth} layers")
+    _by_layer(panels[1], results, SIMPLIFIED, "flow_positions")
+    panels[1].set(ylabel="share of positions", title="simplified, positions")
+    _over_training(panels[2], results)
+    if settings.fully_fledged:
+        _by_layer(panels[3], results, FULL, "flow")
+        panels[3].set(ylabel=CHANNELS, title=f"full, {settings.full_depth} layers")
+    for ax, letter in zip(panels, "abcd", strict=False):
         panel_letter(ax, letter)
     models = [Line2D([], [], color=colour_of(model), label=label_of(model)) for model in MODELS]
     times = [Line2D([], [], color="#444444", linestyle=style, label=when) for when, style in STYLES.items()]
-    axes[0, 0].legend(handles=[*models, *times], fontsize=7)
+    panels[0].legend(handles=[*models, *times], fontsize=7)
     kinds = [Line2D([], [], color="#444444", linestyle=style, label=kind) for kind, style in KINDS.items()]
-    axes[1, 1].legend(handles=[*models, *kinds], fontsize=7)
+    panels[2].legend(handles=[*models, *(kinds if settings.fully_fledged else ())], fontsize=7)
     return figure
 
 
@@ -66,7 +65,7 @@ def _by_layer(ax: Axes, results: Results, kind: str, quantity: str) -> None:
         for when, runs in first_and_last(results, kind, model, quantity).items():
             _band(ax, layers(results, kind), runs, model, STYLES[when])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel(r"layer $\ell$ (convolutions, stem: 1)")
+    ax.set_xlabel(r"layer $\ell$ (stem: 1)")
     ax.set_ylim(bottom=0)
 
 
@@ -77,7 +76,7 @@ def _over_training(ax: Axes, results: Results) -> None:
             runs = np.stack([found[epoch].mean(1) for epoch in sorted(found)], axis=1)
             _band(ax, np.array(sorted(found)), runs, model, style)
     ax.set_xscale("symlog", linthresh=1)
-    ticks = [tick for tick in (0, 1, 3, 10, 30, 100, 200) if tick <= results.settings.epochs]
+    ticks = [tick for tick in (0, 1, 4, 15, 50, 200) if tick <= results.settings.epochs]
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
     ax.set(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Results
 from skiplab.studies.yu2019.equal_risk import curves, epochs_to, error_at, smoothed
 from skiplab.studies.yu2019.networks import train
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
@@ -50,18 +50,31 @@ def lowest(results: Results, stage: str = LONG) -> float:
     return float(by_all[0] if by_all else levels[-1])
 
 
+def reached_by_any(results: Results, stage: str) -> list[float]:
+    """The risks that some network of a stage reaches, the highest first."""
+    import numpy as np
+
+    risks = sorted(results.settings.risks, reverse=True)
+    return [level for level in risks if np.isfinite(np.concatenate(reached(results, level, stage))).any()]
+
+
 def _levels(results: Results) -> Iterator[tuple[str, float, str, bool]]:
-    """Every stage and risk: the words of its row, the risk, the stage, and whether it is the headline."""
+    """Every stage and risk: the words of its row, the risk, the stage, and whether it is the headline.
+
+    A further row at a risk that no network reaches would compare nothing.
+    """
     for stage in present(results):
         low = lowest(results, stage)
         for level in results.settings.risks:
-            yield f"risk {level:g}{STAGES[stage]}", level, stage, stage == LONG and level == low
+            headline = stage == LONG and level == low
+            if headline or level in reached_by_any(results, stage):
+                yield f"risk {level:g}{STAGES[stage]}", level, stage, headline
 
 
 def _not_here(results: Results) -> Iterator[Evidence]:
     """The headline without numbers, where no network is trained at a constant rate."""
     if LONG not in present(results):
-        yield Evidence("at a constant rate", [(), ()], detail=NOT_HERE, paired=True)
+        yield Evidence.without("at a constant rate", NOT_RUN, NOT_HERE, 2)
 
 
 def reaches_first(results: Results) -> Iterator[Evidence]:
@@ -87,7 +100,7 @@ def both_reach(results: Results) -> Iterator[Evidence]:
 
     for model in (PLAIN, RESIDUAL):
         if LONG not in present(results):
-            yield Evidence(f"{model} networks", [()], detail=NOT_HERE)
+            yield Evidence.without(f"{model} networks", NOT_RUN, NOT_HERE)
             continue
         least = np.nanmin(smoothed(curve(results, model, "loss")), axis=1)
         detail = (
@@ -107,6 +120,8 @@ def lower_error(results: Results) -> Iterator[Evidence]:
     for condition, level, stage, headline in _levels(results):
         plain, residual = (errors_at(results, model, level, stage) for model in (PLAIN, RESIDUAL))
         known = np.isfinite(plain) & np.isfinite(residual)
+        if not (headline or known.any()):
+            continue
         detail = "" if known.all() else f"{int(known.sum())} of {len(known)} pairs reach it"
         pair = [plain[known], residual[known]]
         yield Evidence(condition, pair, headline=headline, detail=detail, paired=True)

@@ -16,16 +16,24 @@ from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.figures.ticks import decimal_ticks
 from skiplab.reproduction import Results
 from skiplab.studies.yu2019.equal_risk import smoothed
-from skiplab.studies.yu2019.figure_2.evidence import BARE, DROPPED, LONG, curve, errors_at, present, reached
+from skiplab.studies.yu2019.figure_2.evidence import (
+    BARE,
+    DROPPED,
+    LONG,
+    curve,
+    errors_at,
+    present,
+    reached,
+)
 from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
 
 MODELS = (PLAIN, RESIDUAL)
 LOOKS: dict[str, tuple[Any, str]] = {
-    LONG: ("-", "crops and flips"),
-    BARE: ((0, (3, 2)), "neither"),
-    DROPPED: ((0, (1, 1.2)), "rate lowered"),
+    LONG: ("-", "constant rate"),
+    BARE: ((0, (3, 2)), "constant rate, images as they are"),
+    DROPPED: ((0, (1, 1.2)), "rate lowered after 120, 160"),
 }
-SHADES = {LONG: "#222222", BARE: "#888888", DROPPED: "#0072B2"}  # of dots that are pairs
+SHADES = {LONG: "#222222", BARE: "#888888", DROPPED: "#AA4499"}  # of dots that are pairs
 POINTS = 30
 
 
@@ -88,20 +96,30 @@ def _error_by_risk(ax: Axes, results: Results) -> None:
 
 def _sooner(ax: Axes, results: Results) -> None:
     """Epochs of the plain over epochs of the residual network of each pair in which both reach a risk."""
-    levels = sorted(results.settings.risks, reverse=True)
     here = present(results)
+    ratios = {
+        (stage, level): plain / residual
+        for stage in here
+        for level in sorted(results.settings.risks, reverse=True)
+        for plain, residual in [reached(results, level, stage)]
+    }
+    levels = list(dict.fromkeys(level for (_, level), each in ratios.items() if np.isfinite(each).any()))
     for number, stage in enumerate(here):
         shift = 0.24 * (number - (len(here) - 1) / 2)
         for place, level in enumerate(levels):
-            plain, residual = reached(results, level, stage)
-            ratio = (plain / residual)[np.isfinite(plain / residual)]
+            every = ratios[stage, level]
+            ratio = every[np.isfinite(every)]
             ax.plot(
                 np.full(len(ratio), place + shift), ratio, "o", color=SHADES[stage], markersize=3, alpha=0.6
             )
+            if 0 < len(ratio) < len(every):
+                at, words = (place + shift, ratio.max()), f"{len(ratio)} of {len(every)}"
+                ax.annotate(words, at, (0, 4), textcoords="offset points", ha="center", fontsize=7)
     ax.axhline(1, color="#777777", linestyle=(0, (4, 3)), linewidth=0.9)
     ax.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
     ax.set_xlim(-0.6, len(levels) - 0.4)
     ax.set(xlabel="training risk $L$", ylabel="epochs, plain / residual", title="above 1: residual is first")
     dot: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 3}
     keys = [Line2D([], [], color=SHADES[stage], label=LOOKS[stage][1], **dot) for stage in here]
-    ax.legend(handles=keys, fontsize=7)
+    if len(here) > 1:
+        ax.legend(handles=keys, fontsize=7)

@@ -34,7 +34,7 @@ def draw(results: Results) -> Figure:
     figure, axes = new_figure(len(depths), rows=2, width=PAGE_WIDTH, height=5.4)
     for column, depth in enumerate(depths):
         _histogram(axes[0, column], results, depth)
-        _layers(axes[1, column], results, depth)
+        _layers(axes[1, column], results, depth, legend=column == 0)
     for ax, letter in zip(axes.flat, "abcdefgh", strict=False):
         panel_letter(ax, letter)
     return figure
@@ -62,7 +62,7 @@ def _histogram(ax: Axes, results: Results, depth: int) -> None:
     ax.legend()
 
 
-def _layers(ax: Axes, results: Results, depth: int) -> None:
+def _layers(ax: Axes, results: Results, depth: int, *, legend: bool) -> None:
     layers = np.arange(1, depth + 1)
     for model, quantity, style in LINES:
         found = np.stack(
@@ -85,5 +85,5 @@ def _layers(ax: Axes, results: Results, depth: int) -> None:
         keys.append(Line2D([], [], label="plain larger in most pairs", **look))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel=r"layer $\ell$ (1: stem)", ylabel="median cushion")
-    ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend, which no corner has
-    ax.legend(handles=keys, fontsize=7, loc="upper right", ncols=2)
+    if legend:
+        ax.figure.legend(handles=keys, fontsize=7.5, loc="outside lower center", ncols=len(keys))

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.yu2019.networks import train
-from skiplab.studies.yu2019.pairs import NOT_HERE, PLAIN, RESIDUAL, is_papers, logs, printed, same_seeds
+from skiplab.studies.yu2019.pairs import (
+    LEFT_OUT,
+    NOT_HERE,
+    PLAIN,
+    RESIDUAL,
+    is_papers,
+    left_out,
+    logs,
+    printed,
+    same_seeds,
+    waiting,
+    without_depths,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,12 +53,14 @@ def ahead(results: Results) -> Iterator[Evidence]:
         for epoch in results.settings.at:
             pair = logs(results, depth, epoch=epoch)
             yield Evidence(f"{depth} layers, epoch {epoch}", pair, paired=True)
+    for epoch in results.settings.at:
+        yield from without_depths(results, f"{{depth}} layers, epoch {epoch}")
 
 
 def printed_means(results: Results) -> Iterator[Evidence]:
     """L of the last epoch."""
     for words, number, sample, detail in printed(results, MEANS, "loss"):
-        yield Evidence(words, [sample], paper_value=number, detail=detail)
+        yield waiting(Evidence(words, [sample], paper_value=number, detail=detail))
 
 
 def gap_widens(results: Results) -> Iterator[Evidence]:
@@ -66,9 +80,8 @@ def gap_peaks(results: Results) -> Iterator[Evidence]:
     whole = is_papers(results.settings)
     for depth in sorted(results.settings.depths):
         sample = peaks(gap(results, depth)) if whole else np.empty(0)
-        detail = "" if whole else NOT_HERE
-        own = {"headline": judged(results, depth), "detail": detail}
-        yield Evidence(f"{depth} layers", [sample], paper_value=float(PEAK), **own)  # type: ignore[arg-type]
+        headline = judged(results, depth)
+        yield waiting(Evidence(f"{depth} layers", [sample], paper_value=float(PEAK), headline=headline))
 
 
 def peaks(gaps: np.ndarray) -> np.ndarray:
@@ -87,11 +100,17 @@ def judged(results: Results, depth: int) -> bool:
 
 
 def deeper_slower(results: Results) -> Iterator[Evidence]:
-    """ln L of the deepest plain networks and of those before them at one rate, the mean over the first epochs."""
+    """ln L of the deepest plain networks and of those before them at one rate, the mean over the first epochs.
+
+    Where the deepest are left out, which the sentence is about, the depths that are there are further rows.
+    """
     import numpy as np
 
     settings = results.settings
     start, end = sorted(settings.depths)[-2:]
+    for depth in left_out(settings):
+        words = f"{end} → {depth} layers, rate {settings.slow_rate:g}, epochs 1 to {settings.wide_at}"
+        yield Evidence.without(words, NOT_RUN, LEFT_OUT, 2)
     slow = end >= settings.slow_depth > start
     at_paper_rates = [np.log(curves(results, PLAIN, depth)) for depth in (end, start)]
     first = at_paper_rates[1]
@@ -102,12 +121,14 @@ def deeper_slower(results: Results) -> Iterator[Evidence]:
     words = f"{start} → {end} layers, rate {settings.rate_of(PLAIN, end):g}"
     means = [each[:, early].mean(1) for each in pair]
     whole = is_papers(settings)
-    yield Evidence(
+    found = Evidence(
         f"{words}, epochs 1 to {settings.wide_at}",
         means if whole else [(), ()],
+        headline=not left_out(settings),
         detail="" if whole else f"{NOT_HERE}; {means[0].mean():.3g} and {means[1].mean():.3g} here",
         paired=True,
     )
+    yield waiting(found)
     for epoch in sorted({1, settings.wide_at}):
         one = [each[:, epoch - 1] for each in pair]
         yield Evidence(f"{words}, epoch {epoch}", one, headline=False, paired=True)

@@ -32,7 +32,7 @@ def draw(results: Results) -> Figure:
 
 def _losses(ax: Axes, results: Results) -> None:
     settings = results.settings
-    depths = sorted(settings.depths)[-2:]
+    depths = sorted(settings.depths)[-2:]  # the paper's 32 and 44, or the two largest that are there
     keys = [Line2D([], [], color=colour_of(model), label=label_of(model)) for model in MODELS]
     for depth, style in zip(depths, STYLES, strict=False):
         for model in MODELS:

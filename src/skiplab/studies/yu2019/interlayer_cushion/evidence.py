@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Found, Results
-from skiplab.studies.yu2019.full_networks import PREFIX, full_values
+from skiplab.reproduction import NOT_RUN, Evidence, Found, Results
+from skiplab.studies.yu2019.full_networks import NO_FULL, PREFIX, SMALLER, full_values
 from skiplab.studies.yu2019.interlayer_cushion.trials import (
     BATCH,
     CONSTANT,
@@ -16,7 +16,7 @@ from skiplab.studies.yu2019.interlayer_cushion.trials import (
     TRAIN,
     untrained_cushions,
 )
-from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, waiting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,10 @@ def larger_cushions(results: Results) -> Iterator[Evidence]:
     import numpy as np
 
     at = results.settings.cushions_between_at
+    if not results.settings.fully_fledged:
+        for words in (f"block {middle_block(results)}", "all blocks, a mean"):
+            yield Evidence.without(words, NOT_RUN, NO_FULL, 2)
+        return
     pair = [np.log(by_block(results, model, at[-1])) for model in (RESIDUAL, PLAIN)]
     middle = middle_block(results)
     yield Evidence(f"block {middle}", [each[:, middle - 1] for each in pair], paired=True)
@@ -79,11 +83,11 @@ def printed(model: str, *, decades: bool = False) -> Found:
             values = full_values(
                 results, model, quantity, epoch=settings.cushions_between_at[-1], layer=block
             )
-            detail = "" if comparable else "not trained here as the paper's"
-            detail += f"; {values.mean():.2g} here" if len(values) and not comparable else ""
+            detail = NO_FULL if not len(values) else "" if comparable else f"{values.mean():.2g} in {SMALLER}"
             own: Any = (np.log10(values) if decades else values) if comparable else []
             headline = quantity == "interlayer_joint"
-            yield Evidence(words, [own], paper_value=value, headline=headline, detail=detail)
+            if headline or len(own):
+                yield waiting(Evidence(words, [own], paper_value=value, headline=headline, detail=detail))
 
     return found
 

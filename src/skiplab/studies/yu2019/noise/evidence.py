@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Found, Results
 from skiplab.reproduction.results import matching, sample_of
 from skiplab.studies.yu2019.equal_risk import WINDOW, curves, error_at, smoothed
 from skiplab.studies.yu2019.measured import NOISE, TENTH
 from skiplab.studies.yu2019.networks import train
-from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, both, train_pairs
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL, both, train_pairs, waiting
 
 if TYPE_CHECKING:
     import numpy as np
 
 DOSES = "train_doses"  # the study's second stage
+NO_DOSES = "no dose of identity is trained in this run"
 CHANCE = 1.5  # times chance: networks with less accuracy never learnt
 
 
@@ -156,7 +157,11 @@ def by_dose(
         named = ", ".join(f"{number} of {count} at {share:g}" for share, number in dead.items() if number)
         every = [sample(share) for share in settings.doses]
         alive = [each for share, each in zip(settings.doses, every, strict=True) if not dead[share]]
-        detail = f"never learnt: {named or 'none'}" if settings.dosed else "not trained here"
+        if not settings.dosed:
+            words = "doses at which all learn" if learners else "all doses"
+            yield Evidence.without(words, NOT_RUN, NO_DOSES, len(settings.doses))
+            return
+        detail = f"never learnt: {named or 'none'}"
         yield Evidence("all doses", every, headline=not learners, detail=detail, paired=True)
         if learners or 1 < len(alive) < len(every):
             enough: list[Any] = [*alive] if len(alive) > 1 else [[], []]
@@ -171,6 +176,6 @@ def shuffled_pair(quantity: str, layer: int = 0) -> Found:
     def found(results: Results) -> Iterator[Evidence]:
         share: Any = max(results.settings.doses)
         pair = [dosed(results, share, quantity, shuffled=shuffled, layer=layer) for shuffled in (False, True)]
-        yield Evidence(f"{share:g} at the ID entries or elsewhere", pair, paired=True)
+        yield waiting(Evidence(f"{share:g} at the ID entries or elsewhere", pair, paired=True), NO_DOSES)
 
     return found

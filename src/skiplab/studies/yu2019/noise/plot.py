@@ -82,7 +82,10 @@ def _by_size(ax: Axes, results: Results) -> None:
         for kind in ("absolute", "relative", "relative_kept")
         for size in NOISE[kind.partition("_")[0]]
     ]
-    for place, (kind, size) in enumerate(rows):
+    places = [
+        place + 1.6 * (place // 3) for place in range(len(rows))
+    ]  # a gap between kinds, for their names
+    for place, (kind, size) in zip(places, rows, strict=True):
         plain, residual = means_over_layers(results, f"{kind}_{size:g}")
         ratio = plain - residual
         ax.plot(np.exp(ratio), np.full(len(ratio), place), "o", color="#888888", markersize=2.5, alpha=0.6)
@@ -91,11 +94,17 @@ def _by_size(ax: Axes, results: Results) -> None:
             mean, place, xerr=[[mean - low], [high - mean]], fmt="D", color="#222222", markersize=3, capsize=2
         )
     ax.axvline(1, color="#777777", linestyle=KEPT, linewidth=0.9)
-    ax.set_yticks(range(len(rows)), [f"{size:g}" for _, size in rows])
-    for first, words in ((0, "deviation"), (3, "of ‖A‖, no 1"), (6, "of ‖A‖, with 1")):
-        ax.annotate(words, (0.98, first - 0.35), xycoords=("axes fraction", "data"), ha="right", fontsize=6.5)
-    ax.set_ylim(len(rows) - 0.5, -0.9)
-    ax.set(xlabel="change, plain / residual", ylabel="size of the noise", title="means over layers")
+    ax.set_yticks(places, [f"{size:g}" for _, size in rows])
+    for group, words in enumerate(("deviation", r"of $\|A\|_F$, without the 1", r"of $\|A\|_F$, with the 1")):
+        above = places[3 * group] - 0.9
+        ax.annotate(
+            words, (0.99, above), xycoords=("axes fraction", "data"), ha="right", va="center", fontsize=7
+        )
+        if group:
+            ax.axhline(above - 0.7, color="#BBBBBB", linewidth=0.6)
+    ax.set_ylim(places[-1] + 0.6, -1.6)
+    ax.grid(False, axis="y")
+    ax.set(xlabel="change, plain / residual", ylabel="size of the noise", title="mean over layers")
 
 
 def _by_dose(ax: Axes, results: Results, quantity: str, layer: int, is_log: bool) -> None:

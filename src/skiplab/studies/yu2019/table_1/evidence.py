@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction import Evidence, Results
 from skiplab.studies.yu2019.controls import DEAD_AFTER, PILOTS, common_rate, higher_rates
 from skiplab.studies.yu2019.pairs import (
     DEAD,
@@ -15,6 +15,7 @@ from skiplab.studies.yu2019.pairs import (
     both,
     if_learnt,
     is_papers,
+    left_out,
     living,
     logs,
     printed,
@@ -22,6 +23,8 @@ from skiplab.studies.yu2019.pairs import (
     steps,
     those_that_learn,
     values,
+    waiting,
+    without_depths,
 )
 
 if TYPE_CHECKING:
@@ -56,17 +59,18 @@ def slow_words(results: Results) -> str:
 
 
 def lower_loss(results: Results) -> Iterator[Evidence]:
-    """ln L of plain and of residual networks at every depth; on images without crops and flips as a further row."""
+    """ln L of plain and of residual networks at every depth; on training images as they are as a further row."""
     settings, equal = results.settings, at_equal_rates(results)
     for depth in sorted(settings.depths):
         paper = _printed(results, LOSSES, depth, logarithm=True)
         found = Evidence(f"{depth} layers", logs(results, depth), paper_value=paper, paired=True)
         yield from those_that_learn(found, living(results, depth))
         clean = logs(results, depth, "clean_loss")
-        yield Evidence(f"{depth} layers, no crops and flips", clean, headline=False, paired=True)
+        yield Evidence(f"{depth} layers, images as they are", clean, headline=False, paired=True)
     for depth in settings.slow_depths:
         slow = Evidence(f"{depth} layers, {slow_words(results)}", logs(results, depth, **equal), paired=True)
         yield from those_that_learn(slow, living(results, depth, **equal))
+    yield from _without_deep(results)
 
 
 def lower_error(results: Results) -> Iterator[Evidence]:
@@ -81,6 +85,14 @@ def lower_error(results: Results) -> Iterator[Evidence]:
         pair = both(results, depth, "test_error", **equal)
         slow = Evidence(f"{depth} layers, {slow_words(results)}", pair, paired=True)
         yield from those_that_learn(slow, living(results, depth, **equal))
+    yield from _without_deep(results)
+
+
+def _without_deep(results: Results) -> Iterator[Evidence]:
+    """Conditions of depths that a run leaves out, at the paper's rates and at equal ones."""
+    yield from without_depths(results)
+    slow = results.settings.slow_depth
+    yield from without_depths(results, f"{{depth}} layers, {slow_words(results)}", least=slow)
 
 
 def _printed(
@@ -96,32 +108,27 @@ def _printed(
 # From depth to depth -------------------------------------------------------------------------------------------
 
 
-def gap_grows(quantity: str) -> Found:
-    """Evidence on plain less residual, in ln L or error, of deeper networks and of shallower ones.
+def error_gap_grows(results: Results) -> Iterator[Evidence]:
+    """Test errors of plain less those of residual networks, of deeper ones and of shallower ones.
 
     Only where both depths have one rate is the gap that of the networks, so the deepest are further rows.
     """
-    numbers, logarithm = (LOSSES, True) if quantity == "loss" else (ERRORS, False)
+    settings, equal = results.settings, at_equal_rates(results)
 
-    def gaps(results: Results, depth: int, **where: Any) -> np.ndarray:
-        plain, residual = (logs if logarithm else both)(results, depth, quantity, **where)
+    def gaps(depth: int, **where: Any) -> np.ndarray:
+        plain, residual = both(results, depth, "test_error", **where)
         return plain - residual
 
-    def growth(results: Results) -> Iterator[Evidence]:
-        settings, equal = results.settings, at_equal_rates(results)
-        for place, (start, end) in enumerate(steps(settings.depths)):
-            pair = same_seeds(gaps(results, end), gaps(results, start))
-            known = [_printed(results, numbers, depth, logarithm=logarithm) for depth in (end, start)]
-            paper = None if known[0] is None or known[1] is None else known[0] - known[1]
-            words = f"{start} → {end} layers"
-            found = Evidence(words, pair, paper_value=paper, headline=place == 0, paired=True)
-            yield if_learnt(results, found)
-        for end in settings.slow_depths:
-            pair = [gaps(results, depth, **equal) for depth in (end, settings.first_depth)]
-            words = f"{settings.first_depth} → {end} layers, {slow_words(results)}"
-            yield Evidence(words, pair, headline=False, paired=True)
-
-    return growth
+    for place, (start, end) in enumerate(steps(settings.depths)):
+        known = [_printed(results, ERRORS, depth) for depth in (end, start)]
+        paper = None if known[0] is None or known[1] is None else known[0] - known[1]
+        pair, words = same_seeds(gaps(end), gaps(start)), f"{start} → {end} layers"
+        found = Evidence(words, pair, paper_value=paper, headline=place == 0, paired=True)
+        yield if_learnt(results, found)
+    for end in settings.slow_depths:
+        pair = [gaps(depth, **equal) for depth in (end, settings.first_depth)]
+        words = f"{settings.first_depth} → {end} layers, {slow_words(results)}"
+        yield Evidence(words, pair, headline=False, paired=True)
 
 
 def increase(results: Results, model: str, start: int, end: int, **where: Any) -> np.ndarray:
@@ -135,17 +142,18 @@ def increase(results: Results, model: str, start: int, end: int, **where: Any) -
 def degrades_more(results: Results) -> Iterator[Evidence]:
     """ln of the increase of L with depth in plain and in residual networks, at the paper's rates."""
     for start, end in steps(results.settings.depths):
-        if (end in results.settings.slow_depths) or not results.settings.slow_depths:
-            pair = [increase(results, model, start, end) for model in (PLAIN, RESIDUAL)]
-            paper = _increase_printed(results, start, end)
-            found = Evidence(
-                f"{start} → {end} layers", pair, paper_value=paper, detail=_factors(pair), paired=True
-            )
-            yield if_learnt(results, found)
+        pair = [increase(results, model, start, end) for model in (PLAIN, RESIDUAL)]
+        paper = _increase_printed(results, start, end)
+        words = f"{start} → {end} layers"
+        found = Evidence(words, pair, paper_value=paper, detail=_factors(pair), paired=True)
+        yield if_learnt(results, found)
+    shorter = sorted(results.settings.depths)
+    for start in (shorter[0], shorter[-1]):
+        yield from without_depths(results, f"{start} → {{depth}} layers", least=start)
 
 
 def degrades_more_at_equal_rates(results: Results) -> Iterator[Evidence]:
-    """The same where plain and residual networks of both depths have one rate."""
+    """The same where plain and residual networks of both depths have one rate, which of 44 layers the control has."""
     settings, equal = results.settings, at_equal_rates(results)
     for start, end in steps(settings.depths):
         if end not in settings.slow_depths:
@@ -159,6 +167,8 @@ def degrades_more_at_equal_rates(results: Results) -> Iterator[Evidence]:
         pair = [increase(results, model, start, end, **equal) for model in (PLAIN, RESIDUAL)]
         words = f"{start} → {end} layers, {slow_words(results)}"
         yield Evidence(words, pair, detail=_factors(pair), paired=True)
+    words = f"{settings.first_depth} → {{depth}} layers, {slow_words(results)}"
+    yield from without_depths(results, words, least=settings.slow_depth)
 
 
 def _increase_printed(results: Results, start: int, end: int) -> float | None:
@@ -185,15 +195,17 @@ def residual_error_stays(results: Results) -> Iterator[Evidence]:
 
 
 def _errors(results: Results, model: str) -> Iterator[Evidence]:
-    """Test errors of deeper and shallower networks; of residual ones only from the first depth on."""
+    """Test errors of the first depth beside those of deeper networks; of residual ones beside the deepest alone."""
     settings, numbers = results.settings, ERRORS[model]
+    first, last = min(settings.depths), max((*settings.depths, *left_out(settings)))
     for start, end in steps(settings.depths):
         pair = same_seeds(*(values(results, model, depth, "test_error") for depth in (end, start)))
         paper = numbers[end] - numbers[start] if is_papers(settings) else None
-        headline = start == min(settings.depths) and (model == PLAIN or end == max(settings.depths))
+        headline = start == first and (model == PLAIN or end == last)
         words = f"{start} → {end} layers"
         found = Evidence(words, pair, paper_value=paper, headline=headline, paired=True)
         yield if_learnt(results, found)
+    yield from without_depths(results, f"{first} → {{depth}} layers", least=first if model == PLAIN else last)
     for end in settings.slow_depths:
         equal, start = at_equal_rates(results), settings.first_depth
         pair = [values(results, model, depth, "test_error", **equal) for depth in (end, start)]
@@ -218,19 +230,20 @@ def higher_rates_fail(results: Results) -> Iterator[Evidence]:
         errors = values(results, PLAIN, depth, "error", **where) if settings.tried_depth else np.empty(0)
         errors = np.nan_to_num(errors, nan=1.0)  # one that diverged has not learnt either
         detail = f"dead: {share_that(errors > DEAD)}" if len(errors) else "no depth here needs a lower rate"
-        yield Evidence(
+        found = Evidence(
             f"{depth} layers, rate {rate:g}, {end} epochs",
             [np.full(len(errors), DEAD), errors],
             headline=rate == settings.rate,
             detail=detail,
             paired=True,
         )
+        yield waiting(found)
 
 
 def printed_losses(results: Results) -> Iterator[Evidence]:
     """L as it is, beside Table 1's; that of the pilot's networks as further rows."""
     for words, number, sample, detail in printed(results, LOSSES, "loss"):
-        yield Evidence(words, [sample], paper_value=number, detail=detail)
+        yield waiting(Evidence(words, [sample], paper_value=number, detail=detail))
     for words, sample in _pilot(results, "loss"):
         yield Evidence(words, [sample], paper_value=LOSSES[RESIDUAL][20], headline=False)
 
@@ -241,7 +254,7 @@ def printed_errors(results: Results) -> Iterator[Evidence]:
 
     for words, number, sample, detail in printed(results, ERRORS, "test_error"):
         away = np.asarray(sample) - number
-        yield Evidence(words, [away], detail=detail or f"{number:.4g} in the paper")
+        yield waiting(Evidence(words, [away], detail=detail or f"{number:.4g} in the paper"))
     for words, sample in _pilot(results, "test_error"):
         yield Evidence(words, [sample - ERRORS[RESIDUAL][20]], headline=False)
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from skiplab.reproduction import Evidence, Found, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.yu2019.networks import train
-from skiplab.studies.yu2019.pairs import NOT_HERE, PLAIN, RESIDUAL, is_papers, values
+from skiplab.studies.yu2019.pairs import NOT_HERE, PLAIN, RESIDUAL, is_papers, values, waiting
+from skiplab.studies.yu2019.table_3.trials import NEAR_ONE, drawn_weights
 from skiplab.studies.yu2019.untrained import is_papers_size, untrained
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ AFTER = {PLAIN: (25_000, 700, 72), RESIDUAL: (20_000, 1_300, 1_000)}
 MEANS = {PLAIN: (0.000062, -0.0061), RESIDUAL: (0.0023, -0.0056)}
 DEVIATIONS = {PLAIN: (0.070, 0.071), RESIDUAL: (0.048, 0.071)}
 ABOVE = (1, 26)  # entries of p above .7, supplement C
-NEAR_ONE = 0.7
 SHARES = {
     RESIDUAL: 0.76,
     PLAIN: 72 / 700,
 }  # of ID entries in the mass of entries of at least .25, after training
 MODE = 0.9
 OUTER = (0.01, 0.99)
+UNTRAINED, TRAINED = "before", "train_pairs"  # stages
 NOT_ITS_SIZE = "untrained networks here are not of the paper's size"
 
 
@@ -78,7 +79,7 @@ def masses(*, trained: bool) -> Found:
             for (quantity, words), number in zip(MASSES.items(), numbers, strict=True):
                 sample, detail = sized(results, model, quantity, trained=trained)
                 condition = f"{NAMES[model]}, {words}"
-                yield Evidence(condition, [sample], paper_value=float(number), detail=detail)
+                yield waiting(Evidence(condition, [sample], paper_value=float(number), detail=detail))
 
     return found
 
@@ -90,43 +91,51 @@ def moments(*, trained: bool) -> Found:
         for model, numbers in DEVIATIONS.items():
             sample, detail = sized(results, model, "std", trained=trained)
             words = f"{NAMES[model]}, deviation"
-            yield Evidence(words, [sample], paper_value=numbers[trained], detail=detail)
+            yield waiting(Evidence(words, [sample], paper_value=numbers[trained], detail=detail))
         for model in NAMES if trained else (RESIDUAL,):
             sample, detail = sized(results, model, "mean", trained=trained)
             own: dict[str, Any] = {"paper_value": MEANS[model][trained], "detail": detail}
-            yield Evidence(f"{NAMES[model]}, mean", [sample], headline=not trained, **own)
+            yield waiting(Evidence(f"{NAMES[model]}, mean", [sample], headline=not trained, **own))
 
     return found
 
 
-def one_of_ours(*, trained: bool) -> Found:
-    """Evidence on what differs from draw to draw: how many entries of p exceed .7, and its mean before training."""
+def one_of_ours_before(results: Results) -> Iterator[Evidence]:
+    """What differs from draw to draw: how many entries of p exceed .7, and their mean."""
+    here = is_papers_size(results.settings)
+    for words, column, number in (
+        ("entries above .7", "above", ABOVE[0]),
+        ("mean", "mean", MEANS[PLAIN][0]),
+        ("entries above .7 in magnitude", "magnitude", ABOVE[0]),
+    ):
+        sample: Any = results.sample(drawn_weights, value=column) if here else ()
+        found = Evidence(words, [sample], paper_value=float(number), headline=column != "magnitude")
+        yield waiting(found, NOT_ITS_SIZE)
 
-    def found(results: Results) -> Iterator[Evidence]:
-        known, detail = sized(results, PLAIN, "mean", trained=trained)
-        sample = above(results, trained=trained) if len(known) else ()
-        yield Evidence("entries above .7", [sample], paper_value=float(ABOVE[trained]), detail=detail)
-        if not trained:
-            yield Evidence("mean", [known], paper_value=MEANS[PLAIN][0], detail=detail)
 
-    return found
+def one_of_ours_after(results: Results) -> Iterator[Evidence]:
+    """How many entries of p exceed .7 after training."""
+    here = len(sized(results, PLAIN, "mean", trained=True)[0])
+    sample: Any = above(results, TRAINED) if here else ()
+    yield waiting(Evidence("entries above .7", [sample], paper_value=float(ABOVE[1])))
 
 
-def above(results: Results, *, trained: bool) -> np.ndarray:
+def above(results: Results, stage: str) -> np.ndarray:
     """How many of p's entries exceed .7 (up to 2, where histograms end)."""
     import numpy as np
 
-    counts, edges = histogram(results, PLAIN, "histogram", trained=trained)
+    counts, edges = histogram(results, PLAIN, "histogram", stage)
     return np.asarray(counts[:, edges[:-1] >= NEAR_ONE - 1e-9].sum(1))
 
 
-def histogram(results: Results, model: str, quantity: str, *, trained: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Counts (networks, bins) of weights and the edges of the bins."""
+def histogram(results: Results, model: str, quantity: str, stage: str) -> tuple[np.ndarray, np.ndarray]:
+    """Counts (networks, bins) of weights and the edges of the bins, of one stage's networks."""
     import numpy as np
 
     from skiplab.studies.yu2019.weights import EDGES
 
-    stage, depth = ("train_pairs", depth_of(results)) if trained else ("before", untrained_depth(results))
+    trained = stage == TRAINED
+    depth = depth_of(results) if trained else untrained_depth(results)
     at = results.settings.epochs if trained else 0
     rows = matching(results.rows(train, stage=stage), quantity=quantity, model=model, depth=depth, epoch=at)
     wide = rows.pivot_table(index="seed", columns="layer", values="value", observed=True)
@@ -147,10 +156,11 @@ def id_share(model: str, *, less: float = 0.0) -> Found:
         comparable = less or len(sized(results, model, "mass", trained=True)[0])
         sample: Any = mine / large - less if comparable else ()
         detail = "" if comparable else NOT_HERE
-        yield Evidence(f"{NAMES[model]} after training", [sample], paper_value=paper, detail=detail)
-        words = f"{NAMES[model]} after training, ID entries of at least .25 alone"
-        large_ones = both / large - less if comparable else ()
-        yield Evidence(words, [large_ones], paper_value=paper, headline=False)
+        found = Evidence(f"{NAMES[model]} after training", [sample], paper_value=paper, detail=detail)
+        yield waiting(found)
+        if comparable and len(both):
+            words = f"{NAMES[model]} after training, ID entries of at least .25 alone"
+            yield Evidence(words, [both / large - less], paper_value=paper, headline=False)
 
     return found
 
@@ -158,7 +168,7 @@ def id_share(model: str, *, less: float = 0.0) -> Found:
 def mode(results: Results) -> Iterator[Evidence]:
     """The middle of the fullest bin of t's ID entries."""
     sample, detail = sized(results, RESIDUAL, "mode_id", trained=True)
-    yield Evidence("t after training", [sample], paper_value=MODE, detail=detail)
+    yield waiting(Evidence("t after training", [sample], paper_value=MODE, detail=detail))
 
 
 def small_beside_one(results: Results) -> Iterator[Evidence]:
@@ -166,7 +176,7 @@ def small_beside_one(results: Results) -> Iterator[Evidence]:
     for model, name in NAMES.items():
         moved, cosine = (end_of(results, model, each) for each in ("moved_rms", "cosine"))
         detail = f"cosine of {name} after and before training {cosine.mean():.2f}" if len(cosine) else ""
-        yield Evidence(name, [0.1 - moved], detail=detail)
+        yield waiting(Evidence(name, [0.1 - moved], detail=detail))
 
 
 def small_beside_distance(most: float) -> Found:
@@ -176,7 +186,8 @@ def small_beside_distance(most: float) -> Found:
         for model, name in NAMES.items():
             moved, apart = (end_of(results, model, each) for each in ("moved", "apart"))
             sizes = f"‖{name} − {name}₀‖ {_mean(moved)}, ‖p₀ − t₀‖ {_mean(apart)}"
-            yield Evidence(name, [most - moved / apart], detail=sizes if len(moved) else "")
+            detail = sizes if len(moved) else ""
+            yield waiting(Evidence(name, [most - moved / apart], detail=detail))
 
     return found
 
@@ -197,12 +208,12 @@ def quantiles_stay(results: Results) -> Iterator[Evidence]:
         sample: Any = ()
         if len(known):
             before, after = (
-                quantiles(*histogram(results, model, quantity, trained=trained)) for trained in (False, True)
+                quantiles(*histogram(results, model, quantity, stage)) for stage in (UNTRAINED, TRAINED)
             )
             start, end = before.mean(0), after.mean(0)
             sample = 0.1 - np.abs(after - start).max(1)
             detail = f"from {start[0]:.2f} … {start[1]:.2f} to {end[0]:.2f} … {end[1]:.2f}"
-        yield Evidence(name, [sample], detail=detail)
+        yield waiting(Evidence(name, [sample], detail=detail))
 
 
 def quantiles(counts: np.ndarray, edges: np.ndarray) -> np.ndarray:

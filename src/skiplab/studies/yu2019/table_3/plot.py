@@ -15,6 +15,8 @@ from skiplab.studies.yu2019.table_3.evidence import (
     AFTER,
     BEFORE,
     MASSES,
+    TRAINED,
+    UNTRAINED,
     depth_of,
     end_of,
     histogram,
@@ -50,7 +52,7 @@ def _weights(ax: Axes, results: Results, after: bool) -> None:
     """All weights of p and t; the axis ends where the ID entries are still seen, as in the paper."""
     heights = []
     for model in MODELS:
-        counts, edges = histogram(results, model, "histogram", trained=after)
+        counts, edges = histogram(results, model, "histogram", TRAINED if after else UNTRAINED)
         mean = counts.mean(0)
         heights.append(mean)
         ax.stairs(mean, edges, color=colour_of(model), label=_name(model), linewidth=1.0)
@@ -62,7 +64,7 @@ def _weights(ax: Axes, results: Results, after: bool) -> None:
 
 def _id_entries(ax: Axes, results: Results, after: bool) -> None:
     for model in MODELS:
-        counts, edges = histogram(results, model, "histogram_id", trained=after)
+        counts, edges = histogram(results, model, "histogram_id", TRAINED if after else UNTRAINED)
         low, high = counts.min(0), counts.max(0)
         ax.stairs(counts.mean(0), edges, color=colour_of(model), linewidth=1.0)
         ax.stairs(high, edges, baseline=low, color=colour_of(model), alpha=0.2, fill=True, linewidth=0)

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 from skiplab.reproduction import Evidence, Results
 from skiplab.studies.yu2019.controls import without_decay
 from skiplab.studies.yu2019.networks import Training
-from skiplab.studies.yu2019.pairs import NOT_HERE, PLAIN, RESIDUAL, both, is_papers, logs, printed, values
+from skiplab.studies.yu2019.pairs import (
+    NOT_HERE,
+    PLAIN,
+    RESIDUAL,
+    both,
+    is_papers,
+    logs,
+    printed,
+    values,
+    waiting,
+    without_depths,
+)
 from skiplab.studies.yu2019.untrained import FAN_IN, is_papers_size, untrained
 
 if TYPE_CHECKING:
@@ -25,6 +36,12 @@ DECAY_AFTER = {
     RESIDUAL: {20: 0.0005122, 32: 0.0005561, 44: 0.0006194},
 }
 LOSS_BEFORE = {PLAIN: {20: 2.309, 32: 2.308, 44: 2.309}, RESIDUAL: {20: 2.305, 32: 2.305, 44: 2.306}}
+# The losses after training that its ratios are of.
+PRINTED_LOSS = {
+    PLAIN: {20: 0.07227, 32: 0.1225, 44: 0.4950},
+    RESIDUAL: {20: 0.04132, 32: 0.04880, 44: 0.07345},
+}
+OVER = 80.0  # times the printed term all its losses are
 RATIO = 268.0  # of the decay terms of 20 layers before training, supplement D
 ACTING = Training.decay / 2
 LOGGED = ACTING / Training.batch_size  # the factor of ‖w‖² that the table's numbers have
@@ -42,9 +59,10 @@ def decay_before(results: Results) -> Iterator[Evidence]:
     for model, numbers in DECAY_BEFORE.items():
         for depth, number in numbers.items():
             sample: Any = LOGGED * untrained(results, model, depth, "squares") if here else ()
-            yield Evidence(f"{model}, {depth} layers", [sample], paper_value=number, detail=detail)
-            if model == RESIDUAL:
-                other: Any = LOGGED * untrained(results, FAN_IN, depth, "squares") if here else ()
+            found = Evidence(f"{model}, {depth} layers", [sample], paper_value=number, detail=detail)
+            yield waiting(found)
+            if model == RESIDUAL and here:
+                other = LOGGED * untrained(results, FAN_IN, depth, "squares")
                 words = f"{model}, {depth} layers, input channels in equation 4"
                 yield Evidence(words, [other], paper_value=number, headline=False)
 
@@ -55,7 +73,7 @@ def ratio_before(results: Results) -> Iterator[Evidence]:
     squares = [untrained(results, model, 20, "squares") for model in MODELS]
     sample: Any = squares[0] / squares[1] if here else ()
     detail = "" if here else NOT_ITS_SIZE
-    yield Evidence("20 layers", [sample], paper_value=RATIO, detail=detail)
+    yield waiting(Evidence("20 layers", [sample], paper_value=RATIO, detail=detail))
 
 
 def loss_before(results: Results) -> Iterator[Evidence]:
@@ -65,47 +83,51 @@ def loss_before(results: Results) -> Iterator[Evidence]:
         for depth, number in numbers.items():
             sample: Any = untrained(results, model, depth, "clean_loss") if here else ()
             detail = "" if here else NOT_ITS_SIZE
-            yield Evidence(f"{model}, {depth} layers", [sample], paper_value=number, detail=detail)
+            yield waiting(Evidence(f"{model}, {depth} layers", [sample], paper_value=number, detail=detail))
 
 
 # Loss beside decay ---------------------------------------------------------------------------------------------
 
 
 def outweighs(results: Results) -> Iterator[Evidence]:
-    """ln of L over ½λ‖w‖², the term that acts; over the logged term as a further row.
+    """ln of L over ½λ‖w‖²/128, the term that the table prints, beside the paper's ratio."""
+    import numpy as np
 
-    The paper's sentence is about its own norms, so rows whose ‖w‖² are not those of Table 4 have no numbers.
-    """
-    for trained, model, depth, loss, squares in _ends(results):
-        when = "after" if trained else "before"
+    for condition, trained, model, depth, loss, squares in _ends(results):
+        decay = (DECAY_AFTER if trained else DECAY_BEFORE)[model].get(depth)
+        number = (PRINTED_LOSS if trained else LOSS_BEFORE)[model].get(depth)
+        ratios = loss / (LOGGED * squares)
+        detail = f"{ratios.mean():,.0f} times" if len(ratios) else ""
+        if decay and number and detail:
+            detail += f", {number / decay:,.0f} in the paper"
+        yield waiting(Evidence(condition, [np.log(ratios)], detail=detail))
+    for model in MODELS if results.settings.trained else ():
+        yield from without_depths(results, f"{model}, {{depth}} layers, after training", 1)
+
+
+def outweighs_acting(results: Results) -> Iterator[Evidence]:
+    """ln of L over ½λ‖w‖², the term that probably acts, where our ‖w‖² is that of Table 4."""
+    import numpy as np
+
+    for condition, trained, model, depth, loss, squares in _ends(results):
         number = (DECAY_AFTER if trained else DECAY_BEFORE)[model].get(depth)
-        condition = f"{model}, {depth} layers, {when} training"
-        agree = number is not None and len(squares) and _agrees(LOGGED * squares, number)
-        yield _ratio(condition, loss, ACTING * squares, bool(agree))
-        yield _ratio(f"{condition}, as logged", loss, LOGGED * squares, True, headline=False)
+        term = ACTING * squares
+        agree = number is not None and len(term) > 0 and _agrees(LOGGED * squares, number)
+        sample: Any = np.log(loss / term) if agree else ()
+        detail = f"L {loss.mean():.3g}, decay {term.mean():.3g}" if len(loss) else NOT_HERE
+        yield Evidence(condition, [sample], detail=detail if agree else f"{detail}; ‖w‖² is not Table 4's")
 
 
-def _ends(results: Results) -> Iterator[tuple[bool, str, int, np.ndarray, np.ndarray]]:
-    """Loss and ‖w‖² of networks before and after training."""
+def _ends(results: Results) -> Iterator[tuple[str, bool, str, int, np.ndarray, np.ndarray]]:
+    """Loss and ‖w‖² of networks before and after training, in words and by model and depth."""
     settings = results.settings
     for model in MODELS:
         for depth in settings.untrained_depths:
             loss, squares = (untrained(results, model, depth, each) for each in ("clean_loss", "squares"))
-            yield False, model, depth, loss, squares
+            yield f"{model}, {depth} layers, before training", False, model, depth, loss, squares
         for depth in settings.depths:
             loss, squares = (values(results, model, depth, each) for each in ("loss", "squares"))
-            yield True, model, depth, loss, squares
-
-
-def _ratio(words: str, loss: np.ndarray, term: np.ndarray, agree: bool, *, headline: bool = True) -> Evidence:
-    import numpy as np
-
-    sample: Any = np.log(loss / term) if agree else ()
-    known = len(loss) > 0
-    detail = f"L {loss.mean():.3g}, decay {term.mean():.3g}" if known else NOT_HERE
-    if known and not agree:
-        detail += "; ‖w‖² is not Table 4's"
-    return Evidence(words, [sample], headline=headline, detail=detail)
+            yield f"{model}, {depth} layers, after training", True, model, depth, loss, squares
 
 
 def _agrees(ours: np.ndarray, number: float) -> bool:
@@ -120,7 +142,7 @@ def decay_after(results: Results) -> Iterator[Evidence]:
     import numpy as np
 
     for words, number, squares, detail in printed(results, DECAY_AFTER, "squares"):
-        yield Evidence(words, [LOGGED * np.asarray(squares)], paper_value=number, detail=detail)
+        yield waiting(Evidence(words, [LOGGED * np.asarray(squares)], paper_value=number, detail=detail))
 
 
 def residual_smaller(results: Results) -> Iterator[Evidence]:
@@ -128,7 +150,10 @@ def residual_smaller(results: Results) -> Iterator[Evidence]:
     for depth in sorted(results.settings.depths):
         plain, residual = (DECAY_AFTER[model].get(depth) for model in MODELS)
         detail = f"{plain / residual:.2f} times in the paper" if plain and residual else ""
-        yield Evidence(f"{depth} layers", logs(results, depth, "squares"), detail=detail, paired=True)
+        pair = logs(results, depth, "squares")
+        yield waiting(Evidence(f"{depth} layers", pair, detail=detail, paired=True))
+    if results.settings.trained:
+        yield from without_depths(results)
 
 
 def gap_without_decay(results: Results) -> Iterator[Evidence]:
@@ -146,7 +171,8 @@ def gap_without_decay(results: Results) -> Iterator[Evidence]:
         sample: Any = (without - usual / 2) / gap if gap > 0 else ()
         means = f"{words}: gap {gap:.3g} with decay, {without.mean():.3g} without" if len(usual) else NOT_HERE
         detail = means if gap > 0 or not len(usual) else f"{means}; there is no gap to keep"
-        yield Evidence(f"{depth} layers, {words}", [sample], detail=detail)
+        found = Evidence(f"{depth} layers, {words}", [sample], detail=detail)
+        yield found if len(usual) else waiting(found)
 
 
 def is_whole(results: Results) -> bool:

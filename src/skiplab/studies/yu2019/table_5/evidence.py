@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Found, Results
-from skiplab.studies.yu2019.pairs import NOT_HERE, RESIDUAL, if_learnt, is_papers, same_seeds, steps, values
+from skiplab.studies.yu2019.pairs import RESIDUAL, if_learnt, is_papers, same_seeds, steps, values, waiting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,8 +53,8 @@ def printed_errors(results: Results) -> Iterator[Evidence]:
     for words, model, depth, number, headline in rows:
         here = is_papers(results.settings)
         sample = ends(results, model, depth) - number if here else np.empty(0)
-        detail = f"{number:.4g} in the paper" if here else NOT_HERE
-        yield Evidence(words, [sample], headline=headline, detail=detail)
+        detail = f"{number:.4g} in the paper" if here else ""
+        yield waiting(Evidence(words, [sample], headline=headline, detail=detail))
 
 
 def printed_losses(results: Results) -> Iterator[Evidence]:
@@ -62,8 +62,7 @@ def printed_losses(results: Results) -> Iterator[Evidence]:
     for depth, number in LOSSES.items():
         here = is_papers(results.settings)
         sample: Any = ends(results, DIAGONAL, depth, "loss") if here else ()
-        detail = "" if here else NOT_HERE
-        yield Evidence(f"{depth} layers", [sample], paper_value=number, detail=detail)
+        yield waiting(Evidence(f"{depth} layers", [sample], paper_value=number))
 
 
 def better_than_guessing(results: Results) -> Iterator[Evidence]:
