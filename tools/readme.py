@@ -24,13 +24,13 @@ from skiplab.benchmarks.profile import Profile
 from skiplab.benchmarks.record import Record
 from skiplab.cli.bench import rate, short_time
 from skiplab.cli.verdicts import number
+from skiplab.data.registry import with_titles
 from skiplab.figures import style
 from skiplab.files import write_bytes
-from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.findings import findings
 from skiplab.reproduction.judgement import Judgement, judgements, paid, tally
 from skiplab.reproduction.publishing import picture_bytes
-from skiplab.reproduction.scoreboard import counts
+from skiplab.reproduction.scoreboard import counts, yet_to_run
 from skiplab.reproduction.store import PUBLISHED, StudyRun, published
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
 from skiplab.studies import CATALOGUE
@@ -139,16 +139,14 @@ def scoreboard() -> str:
 
 def waiting() -> str:
     """The studies of which no run is published, with their claims and what a run costs."""
-    runs, items, claims = shown_runs(), [], 0
-    for study in CATALOGUE.studies:
-        own = sum(claim.source != OURS for claim in study.claims)
-        if study.id not in runs and own:
-            claims += own
-            minutes = math.ceil(study.cost["paper"] / 60)
-            items.append(f"`{study.id}` ({own}; {minutes} minutes of {study.paper_device})")
+    claims, items = yet_to_run(CATALOGUE.studies, shown_runs()), []
+    for study in (CATALOGUE[name] for name in claims):
+        minutes = math.ceil(study.cost["paper"] / 60)
+        items.append(f"`{study.id}` ({claims[study.id]}; {minutes} minutes of {study.paper_device})")
     if not items:
         return ""
-    return f"Not run yet at the paper's scale, and in no count: {claims} claims of the papers. {', '.join(items)}."
+    total = sum(claims.values())
+    return f"Not run yet at the paper's scale, and in no count: {total} claims of the papers. {', '.join(items)}."
 
 
 def by_other_rules() -> str:
@@ -208,7 +206,9 @@ def _bullet(study_id: str, judged: Judgement) -> str:
         reason += f"; holds at {judged.turned[0].condition}"
     share = f"in {len(against)} of {len(judged.rows)} conditions, e.g. " if len(judged.rows) > 1 else ""
     value = f"ours {number(row.statistic)} {interval}{paper}{reason}"
-    return f"- *{judged.text}* ({judged.source}) `{study_id}`, {share}{row.condition}: {value} ({row.unit})."
+    return with_titles(
+        f"- *{judged.text}* ({judged.source}) `{study_id}`, {share}{row.condition}: {value} ({row.unit})."
+    )
 
 
 def speed() -> str:

@@ -30,8 +30,8 @@ class Preparation:
 
     ``input_variation`` and ``output_variation`` are the shares of the mean square that differ between samples.
     Beside the narrower half of the columns together, ``widest`` varies ``spread`` times as much and, varied as it
-    varies in the data, moves the output ``influence`` times as much. Over the targets' variance, ``start`` is the squared error and
-    ``targets`` the targets' mean square.
+    varies in the data, moves the output ``influence`` times as much. Over the targets' variance, ``start`` is the
+    squared error and ``targets`` the targets' mean square.
     """
 
     input_variation: float = math.nan

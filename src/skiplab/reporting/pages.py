@@ -8,7 +8,6 @@ from typing import Any
 
 from skiplab.reporting import words
 from skiplab.reporting.claims import claims_of
-from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.findings import findings
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.numerals import NOTHING
@@ -125,9 +124,7 @@ def index(
         "small": sum(each.too_small for each in judged),
         "turned": sum(bool(each.turned) for each in judged),
         "unrun": sum(each.waits for each in judged),
-        "waiting": sum(
-            claim.source != OURS for study in studies if study.id not in runs for claim in study.claims
-        ),
+        "waiting": sum(yet_to_run(studies, runs).values()),
         "amended": sum(entry["amended"] for entry in every if entry["state"] != NOT_RUN),
         "published": len(shipped),
         "smaller": len(

@@ -1,4 +1,4 @@
-"""Check that the healthy networks of the cases train and that the sick ones do not, and find who trains on changed data.
+"""Check that healthy networks of the cases train, that sick ones do not, and find which do so on changed data.
 
 ``PYTHONPATH=src:tests/diagnosis python -m cases.check_healthy development held_out`` prints the table as CSV, which
 is kept in ``healthy.csv`` beside this file; with networks or kinds of rows named behind the lists, only these are

@@ -86,7 +86,14 @@ STOCK_SEED = 1291
 # Data that nobody prepared. Which of them a network gets over is in healthy.csv.
 _FLAT = (
     *("mlp-relu-8x80", "mlp-gelu-5x56", "mlp-tanh-4x72", "mlp-sigmoid-1x112", "mlp-ln-9x48-tanh"),
-    *("regression-relu-4x48", "residual-mlp-12x32", "residual-tanh-30x64", "highway-5x56", "gru-2x32", "rnn-1x64"),
+    *(
+        "regression-relu-4x48",
+        "residual-mlp-12x32",
+        "residual-tanh-30x64",
+        "highway-5x56",
+        "gru-2x32",
+        "rnn-1x64",
+    ),
 )
 _IMAGES = (
     *("lenet-elu-12-20", "convnet-gn-8", "residual-convnet-gn-8x12", "gated-convnet-6x24", "mixer-7x48"),
@@ -98,5 +105,7 @@ CHANGED = (
     *changed_cases({"off-centre-inputs": 2, "unequal-inputs": 4}, _FLAT, 1401),
     *changed_cases({"off-centre-inputs": 2}, _IMAGES, 1501),
     *changed_cases({"off-centre-inputs": 1, "off-centre-targets": 5, "scaled-targets": 1}, _NUMBERS, 1601),
-    *changed_cases({"scaled-inputs": 1}, ("mlp-tanh-4x72", "lenet-elu-12-20", "gru-2x32", "convnet-gn-8"), 1701),
+    *changed_cases(
+        {"scaled-inputs": 1}, ("mlp-tanh-4x72", "lenet-elu-12-20", "gru-2x32", "convnet-gn-8"), 1701
+    ),
 )

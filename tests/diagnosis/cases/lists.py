@@ -77,6 +77,13 @@ class ChangedCase:
         return self.change if self.change in ACCEPTED else None
 
     @property
+    def kind(self) -> str:
+        """Which data these are: "spoilt" for the network, "harmless", or "rescaled", which no rule can notice."""
+        if self.rule is None:
+            return "rescaled"
+        return "harmless" if self.trains else "spoilt"
+
+    @property
     def trains(self) -> bool:
         """Whether the network trains with the changed data, as the table tells."""
         return verdicts()[self.name] == "trains"
@@ -84,7 +91,9 @@ class ChangedCase:
 
 def changed_cases(times: Mapping[str, int], networks: Sequence[str], first: int) -> tuple[ChangedCase, ...]:
     """Every network with every change, as many times as the change has, each with a seed of its own."""
-    named = [(network, change) for change, number in times.items() for network in networks for _ in range(number)]
+    named = [
+        (network, change) for change, number in times.items() for network in networks for _ in range(number)
+    ]
     return tuple(ChangedCase(network, first + i, change) for i, (network, change) in enumerate(named))
 
 

@@ -49,9 +49,9 @@ def unequal_inputs(chart: Chart) -> Iterator[Finding]:
     grade = limits.INFLUENCE.grade(value)
     if grade.is_bad and not chart.scan.learned:
         words = (
-            f"column {found.widest} of the inputs varies {found.spread:.3g} times as much as the narrower half of the "
-            f"columns together and moves the output {found.influence:.3g} times as much: divide each column of the "
-            "data by its standard deviation"
+            f"column {found.widest} of the inputs varies {found.spread:.3g} times as much as the narrower half of "
+            f"the columns together and moves the output {found.influence:.3g} times as much: divide each column of "
+            "the data by its standard deviation"
         )
         yield finding(
             "unequal-inputs",
