@@ -26,6 +26,8 @@ from skiplab.diagnosis.finding import SEVERITIES
 from skiplab.files import read_json
 
 PLACE = Path(__file__).with_suffix(".json")
+# What is known of every limit, the last four of those about data alone.
+OF_A_LIMIT = dict.fromkeys(("healthy", "sick", "failing", "missed", "training", "blamed"))
 
 
 @functools.cache
@@ -54,7 +56,7 @@ class Limits:
     def words(self) -> str:
         """What other networks have of the statistic."""
         known = seen()
-        own = known["limits"].get(self.name, {"healthy": None, "sick": None})  # a limit that is being set
+        own = OF_A_LIMIT | known["limits"].get(self.name, {})  # without its own while it is being set
         spans = {key: str(value) if isinstance(value, int) else _short(value) for key, value in own.items()}
         return self.told.format(n=known["healthy networks"], **spans)
 
@@ -204,9 +206,9 @@ SHARPNESS = Limits("sharpness", 7e4, 5.3e5, "")
 CENTRED = Limits(
     "centred",
     0.0035,
-    0.00055,
-    "{n} healthy networks have at least {healthy}; of {failing} sets of inputs moved away from 0 with which a network "
-    "does not train {missed} are missed, of {training} with which it does {blamed} are warned of",
+    0.00054,
+    "{n} healthy networks have at least {healthy}; of {failing} sets of inputs moved away from 0 with which a "
+    "network does not train {missed} are missed, of {training} with which it does {blamed} are warned of",
     falls=True,
 )
 # Of the smaller of two ratios to the narrower half of the columns together, of standard deviations and of what these
@@ -215,11 +217,11 @@ INFLUENCE = Limits(
     "influence",
     96.0,
     math.inf,
-    "{n} healthy networks have up to {healthy}; of {failing} sets of inputs with one wide column with which a network "
-    "does not train {missed} are missed, of {training} with which it does {blamed} are warned of",
+    "{n} healthy networks have up to {healthy}; of {failing} sets of inputs with one wide column with which a "
+    "network does not train {missed} are missed, of {training} with which it does {blamed} are warned of",
 )
-# Of the smaller of the squared error and the targets' mean square, over their variance. Severe is where those that are
-# warned of begin: none of the others is beyond the warning.
+# Of the smaller of the squared error and the targets' mean square, over their variance. Severe is where the sick ones
+# that are warned of begin: no healthy one is beyond the warning.
 START = Limits(
     "start",
     17.0,
