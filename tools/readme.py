@@ -351,15 +351,38 @@ def example() -> str:
 def validated() -> str:
     """How often a diagnosis is right, as docs/diagnosis.md counts it."""
     rows = (line.strip("| ").split(" | ") for line in VALIDATION.read_text().splitlines() if " of " in line)
-    right = {row[0]: row[1] for row in rows if len(row) == 3}
-    planted, healthy, sick = (right[kind] for kind in ("Planted defects", "Healthy networks", "Remedies"))
-    spoilt, harmless = (right[kind] for kind in ("Unprepared data", "Harmless data"))
+    told = {row[0]: row[1:] for row in rows if len(row) == 3}
+    planted, healthy, sick, rescaled = (
+        told[kind][0] for kind in ("Planted defects", "Healthy networks", "Remedies", "Rescaled data")
+    )
+    rules = {
+        "inputs far from 0": told["off-centre-inputs"],
+        "one wide column": told["unequal-inputs"],
+        "targets far from 0": told["off-centre-targets"],
+    }
+    (named, spoilt), (blamed, harmless) = (
+        _summed([cells[column] for cells in rules.values()]) for column in (0, 1)
+    )
+    by_rule = [", ".join(f"{cells[column]} {rule}" for rule, cells in rules.items()) for column in (0, 1)]
     return (
         f"On networks not used to set its limits, {planted} planted defects are found in their layer, {healthy} "
-        f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss; "
-        f"{spoilt} sets of unprepared data are named as what keeps a network from training, {harmless} with which it "
-        "trains are not."
+        f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss. Of "
+        f"{spoilt} sets of data that were changed until a network did not train {named} are named ({by_rule[0]}); of "
+        f"{harmless} changed sets with which a network still trains {blamed} are blamed ({by_rule[1]}), of rescaled "
+        f"ones, which these rules do not look at, {_left(rescaled)}."
     )
+
+
+def _summed(cells: Sequence[str]) -> tuple[int, int]:
+    """The sums of cells such as "3 of 7"."""
+    pairs = [[int(number) for number in cell.split(" of ")] for cell in cells]
+    return sum(part for part, _ in pairs), sum(whole for _, whole in pairs)
+
+
+def _left(cell: str) -> str:
+    """How many are not right, of a cell that tells how many are."""
+    right, whole = map(int, cell.split(" of "))
+    return f"{whole - right or 'none'} of {whole}"
 
 
 def draw_benchmarks() -> None:
