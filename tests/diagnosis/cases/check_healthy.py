@@ -101,8 +101,8 @@ def planned(which: str) -> list[tuple[str, Any]]:
     sick = [*cases.SICK, *(SickCase(plain, seed, "deep and plain") for plain, _, seed in cases.PAIRS)]
     found: list[tuple[str, Any]] = [("healthy", case) for case in controls]
     found += [("before planting", case) for case in cases.PLANTED if case.network not in healthy]
-    further = {case.network: case for case in reversed(cases.CHANGED) if case.network not in healthy}
-    found += [("before changing", case) for case in further.values()]
+    further = {case.network: case.seed for case in reversed(cases.CHANGED) if case.network not in healthy}
+    found += [("before changing", Control(network, seed)) for network, seed in further.items()]
     found += [("sick", case) for case in sick]
     return found + [("changed", case) for case in cases.CHANGED]
 
