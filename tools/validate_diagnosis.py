@@ -311,16 +311,18 @@ AMENDED = [
     "located where it stops. The table below is of a third trial, in which convnext_tiny and swin_tiny took 9 GiB;",
     "since diagnose keeps to its memory, stock models were tried once more.",
     "",
-    "What is said of data came later, with limits and cases of its own: networks whose batches are changed,",
-    "trained to see which changes they get over. The held-out ones were committed together with the first limits,",
-    "before any was tried. Then false alarms on data made for that purpose (heads of zeros, equal samples,",
-    "outputs that explode, columns that are used most) were mended, inputs far from 0 became a warning at most",
-    "where a network normalises, and on the development list 18 of 19 were named and 7 of 8 not blamed. The held-",
-    "out ones were tried once, on 18 November 2026; nothing was changed after it. The one that is missed has a",
-    "wide column before layer normalisation, which moves the output 68 times as much as the median column, where",
-    "a warning begins at 100. The three blamed wrongly are convolutional networks with batch normalisation and",
-    "inputs 30 or 100 deviations from 0: hardly anything of their outputs differs between samples before",
-    "training, and they train all the same. Other kinds of cases were not tried again.",
+    "What is said of data came later, with limits and cases of its own. A first trial, on 18 November 2026, named",
+    "17 of 18 sets of data and did not blame 8 of 11 others, of which 6 were only rescaled, which these rules",
+    "cannot notice; the limits did not follow the rule of the others. On 19 November 2026 every change came to be",
+    "of a size that the seed draws, and training said which of them a network gets over; a wide column is held",
+    "against the narrower half of the columns together, since rare words had been outvoted by rarer ones; and all",
+    "three limits were set anew, on the development list. 118 new held-out cases on networks of that list were",
+    "committed before any was tried, and tried once, the tool a second time, since the label of one of them was",
+    "missing at first; nothing was changed after it. Rules about data are blunter than those about networks. Of",
+    "those that are missed, most are a highway or tanh network: what is wide or far from 0 saturates its first",
+    "layer, and the share that differs between samples or the influence of the column looks well then. Targets",
+    "are blamed too early: the held-out regressions, wider than those of the development list, still train where",
+    "the mean square is 37 times the variance. Other kinds of cases were not tried again.",
 ]
 
 
@@ -346,11 +348,9 @@ def main() -> None:
         parser.error("limits are measured on all kinds of cases of the development list")
     tasks = [task for kind in given.only or KINDS for task in cases_of(given.list, kind)]
     rows = []
-    # A process per case, so that the memory of one is not another's; cases of data are small and many.
-    for most, part in (
-        (None, [task for task in tasks if task[1] in OF_DATA]),
-        (1, [task for task in tasks if task[1] not in OF_DATA]),
-    ):
+    # A process per case, so that the memory of one is not another's, but for those that are only scanned.
+    scanned = [task for task in tasks if given.limits or task[1] in OF_DATA]
+    for most, part in ((None, scanned), (1, [task for task in tasks if task not in scanned])):
         settings = {"mp_context": get_context("spawn"), "max_tasks_per_child": most}
         with ProcessPoolExecutor(given.workers, **settings) as pool:
             for row in pool.map(tried, part, [bool(given.limits)] * len(part)):
