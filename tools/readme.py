@@ -363,12 +363,12 @@ def validated() -> str:
     (named, spoilt), (blamed, harmless) = (
         _summed([cells[column] for cells in rules.values()]) for column in (0, 1)
     )
-    by_rule = [", ".join(f"{cells[column]} {rule}" for rule, cells in rules.items()) for column in (0, 1)]
+    by_rule = [", ".join(f"{rule} {cells[column]}" for rule, cells in rules.items()) for column in (0, 1)]
     return (
         f"On networks not used to set its limits, {planted} planted defects are found in their layer, {healthy} "
-        f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss. Of "
-        f"{spoilt} sets of data that were changed until a network did not train {named} are named ({by_rule[0]}); of "
-        f"{harmless} changed sets with which a network still trains {blamed} are blamed ({by_rule[1]}), of rescaled "
+        f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss. "
+        f"Of {spoilt} sets of data with a change that keeps a network from training {named} are named "
+        f"({by_rule[0]}); of {harmless} with a change with which it still trains {blamed} are blamed ({by_rule[1]}), of rescaled "
         f"ones, which these rules do not look at, {_left(rescaled)}."
     )
 

@@ -315,7 +315,7 @@ AMENDED = [
     "17 of 18 sets of data and did not blame 8 of 11 others, of which 6 were only rescaled, which these rules",
     "cannot notice; the limits did not follow the rule of the others. On 19 November 2026 every change came to be",
     "of a size that the seed draws, and training said which of them a network gets over; a wide column is held",
-    "against the narrower half of the columns together, since rare words had been outvoted by rarer ones; and all",
+    "against the narrower half of the columns together, since hardly any text has the median word of all; and all",
     "three limits were set anew, on the development list. 118 new held-out cases on networks of that list were",
     "committed before any was tried, and tried once, the tool a second time, since the label of one of them was",
     "missing at first; nothing was changed after it. Rules about data are blunter than those about networks. Of",

@@ -11,7 +11,7 @@ from skiplab.reporting.claims import claims_of
 from skiplab.reproduction.findings import findings
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.numerals import NOTHING
-from skiplab.reproduction.scoreboard import counts
+from skiplab.reproduction.scoreboard import counts, yet_to_run
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import versions_at_hand
