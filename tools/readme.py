@@ -368,8 +368,8 @@ def validated() -> str:
         f"On networks not used to set its limits, {planted} planted defects are found in their layer, {healthy} "
         f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss. "
         f"Of {spoilt} sets of data with a change that keeps a network from training {named} are named "
-        f"({by_rule[0]}); of {harmless} with a change with which it still trains {blamed} are blamed ({by_rule[1]}), of rescaled "
-        f"ones, which these rules do not look at, {_left(rescaled)}."
+        f"({by_rule[0]}); of {harmless} with a change with which it still trains {blamed} are blamed "
+        f"({by_rule[1]}), of rescaled ones, which these rules do not look at, {_left(rescaled)}."
     )
 
 

@@ -351,8 +351,7 @@ def main() -> None:
     # A process per case, so that the memory of one is not another's, but for those that are only scanned.
     scanned = [task for task in tasks if given.limits or task[1] in OF_DATA]
     for most, part in ((None, scanned), (1, [task for task in tasks if task not in scanned])):
-        settings = {"mp_context": get_context("spawn"), "max_tasks_per_child": most}
-        with ProcessPoolExecutor(given.workers, **settings) as pool:
+        with ProcessPoolExecutor(given.workers, get_context("spawn"), max_tasks_per_child=most) as pool:
             for row in pool.map(tried, part, [bool(given.limits)] * len(part)):
                 rows.append(row)
                 print(f"{'✓' if row['right'] else '✗'} {row['case']}: {row['found']}", flush=True)
