@@ -27,7 +27,7 @@ from skiplab.cli.verdicts import number
 from skiplab.data.registry import with_titles
 from skiplab.figures import style
 from skiplab.files import write_bytes
-from skiplab.reproduction.findings import findings
+from skiplab.reproduction.findings import Finding, findings
 from skiplab.reproduction.judgement import Judgement, judgements, paid, tally
 from skiplab.reproduction.publishing import picture_bytes
 from skiplab.reproduction.scoreboard import counts, yet_to_run
@@ -64,28 +64,46 @@ def judged_of(paper: str = "") -> list[Judgement]:
 
 
 def found() -> str:
-    """Per paper the claims that carry it, each with its verdict, number and interval, and the count of all."""
-    runs = shown_runs()
+    """Per paper the count of its claims, and two of those that carry it, one against it if there is one."""
     every = [each for each in judged_of() if not each.ours]
+    lines = []
+    for paper in CATALOGUE.papers:
+        own = [each for each in every if each.study.startswith(paper.id)]
+        carrying = findings(paper, shown_runs())
+        against = [each for each in carrying if each.verdict == CONTRADICTED]
+        told = [carrying[0], *(against[-1:] or carrying[1:2])]
+        idea = paper.explains[0].lower() + paper.explains[1:]
+        lines.append(
+            f"- **{paper.id}**, by which {idea} Of its claims {tallied(own)}. {' '.join(map(sentence, told))}"
+        )
     turned = [
         sum(each.verdict == verdict and bool(each.turned) for each in every)
         for verdict in (HOLDS, CONTRADICTED)
     ]
     parts = [
-        f"Of the papers' {len(every)} claims {tallied(every)}. The initial scale of weights, which Orhan's papers do "
-        "not state, is in our verdicts the best of each network or one for all: at some other scale "
-        f"{turned[0]} of those that hold and {turned[1]} of those contradicted say the reverse. {shared_runs()} "
-        "Those that carry each paper, each with the number that decides, its interval at the level of the test, "
-        "and the item:"
+        f"Of the papers' {len(every)} claims {tallied(every)}. By paper, with two of the claims that carry it, the "
+        "number that decides each and its interval at the level of the test:",
+        "\n".join(lines),
+        "Orhan's papers do not state the initial scale of weights: our verdicts are at the best scale of each "
+        f"network or at one for all, and at some other scale {turned[0]} of the claims that hold and {turned[1]} of "
+        f"those contradicted say the reverse. {shared_runs()}",
     ]
-    for paper in CATALOGUE.papers:
-        own = [each for each in every if each.study.startswith(paper.id)]
-        lines = [
-            f"- {SIGNS[each.verdict]} *{each.text}* {each.evidence} (`{each.judged.study}`)"
-            for each in findings(paper, runs)
-        ]
-        heading = f"**{paper.authors}, {paper.year}**: {paper.explains} ({tallied(own)})"
-        parts.append("\n".join([heading, "", *lines]))
+    return "\n\n".join(parts)
+
+
+def sentence(finding: Finding) -> str:
+    """A claim with its verdict, the number that decides and where it is from."""
+    return f"{SIGNS[finding.verdict]} *{finding.text}* {finding.evidence} (`{finding.judged.study}`)"
+
+
+def carrying() -> str:
+    """All claims that carry each paper, with their numbers."""
+    parts = [
+        "\n".join(
+            [f"**{paper.title}**", "", *(f"- {sentence(each)}" for each in findings(paper, shown_runs()))]
+        )
+        for paper in CATALOGUE.papers
+    ]
     return "\n\n".join(parts)
 
 
@@ -102,7 +120,7 @@ def tallied(judged: Sequence[Judgement]) -> str:
 
 
 def shared_runs() -> str:
-    """How many claims of a later paper rest mostly on runs that an earlier paper's claims rest on."""
+    """How many claims of a later paper rest mostly on runs that an earlier paper's claims rest on, too."""
     runs, order = shown_runs(), [paper.id for paper in CATALOGUE.papers]
     keys = {study: {each["key"] for each in run.trials} for study, run in runs.items()}
     items, claims = [], 0
@@ -115,7 +133,7 @@ def shared_runs() -> str:
     if not items:
         return ""
     named = ", ".join(items)
-    return f"{claims} claims ({named}) rest at least by half on runs that an earlier paper's claims rest on, too."
+    return f"Half or more of the runs behind {claims} claims ({named}) are an earlier paper's, too."
 
 
 def scoreboard() -> str:
@@ -421,6 +439,10 @@ worth having), ? undecided. *Ours* are checks and readings of our own, which cou
 {scoreboard()}
 
 {waiting()}
+
+## The claims that carry each paper
+
+{carrying()}
 
 ## By other rules
 

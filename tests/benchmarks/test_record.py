@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from skiplab.benchmarks import Ceiling, Timing
 from skiplab.benchmarks.profile import Kernel, Profile
 from skiplab.benchmarks.record import Record, facts_of
 from skiplab.benchmarks.scaling import summary
+from skiplab.checks import Refused
 from skiplab.files import Damaged
 
 SIZES = (1, 2, 4, 8)
@@ -50,6 +52,30 @@ def test_a_record_comes_back_as_it_was_with_a_panel_per_axis(tmp_path: Path) -> 
 def test_without_scaling_there_is_no_figure(tmp_path: Path) -> None:
     record(scalings=0).save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
+
+
+def test_nothing_that_a_benchmark_did_not_write_is_replaced(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for name in ("bench.json", "figure.svg"):
+        (theirs / name).write_text("{}")
+        with pytest.raises(Refused, match=rf"{name} was not written by `skiplab bench`; choose a new"):
+            record().save(theirs)
+        assert (theirs / name).read_text() == "{}"
+        (theirs / name).unlink()
+    record().save(theirs)
+    record(scalings=0).save(theirs)  # replaces its own
+    assert not Record.read(theirs / "bench.json").scalings
+    (theirs / "linked").symlink_to(theirs / "bench.json")
+    os.mkfifo(tmp_path / "pipe")
+    for place in (theirs / "linked", theirs / "bench.json", tmp_path / "pipe"):
+        with pytest.raises(Refused, match="exists and is not a folder"):
+            record().save(place)
+
+
+def test_records_add_up() -> None:
+    both = record().and_then(record(scalings=1))
+    assert [len(each) for each in (both.timings, both.scalings, both.profiles)] == [4, 4, 2]
 
 
 def test_what_is_no_record_is_said(tmp_path: Path) -> None:

@@ -8,13 +8,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
 import skiplab
 from skiplab.benchmarks import Ceiling, Timing
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.scaling import summary
+from skiplab.measurements.result import Result
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -119,6 +123,57 @@ def test_the_readme_names_every_instrument() -> None:
     functions = (name for name in skiplab.__all__ if inspect.isfunction(getattr(skiplab, name)))
     missing = [name for name in functions if f"sl.{name}(" not in README]
     assert not missing
+
+
+def test_the_three_lines_write_a_figure_and_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    match = re.search(r"<!-- three lines -->\n```python\n(.*?)```", README, flags=re.DOTALL)
+    assert match is not None
+    monkeypatch.chdir(tmp_path)
+    exec(match[1], example_names() | {"torch": torch, "sl": skiplab})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["diagnosis.html", "norms.png"]
+
+
+def calls_of_the_table() -> list[str]:
+    table = README.split("| question | call |")[1].split("\n\n")[0]
+    return re.findall(r"`(sl\..*?)`", table)
+
+
+@pytest.mark.parametrize("call", calls_of_the_table())
+def test_every_call_of_the_table_answers(call: str) -> None:
+    quick = (
+        call.replace("seeds=10", "seeds=2, steps=4")
+        .replace("steps=40", "steps=4, seeds=2")
+        .replace("60", "5")
+    )
+    found = eval(quick, example_names() | {"sl": skiplab})
+    if isinstance(found, Result):
+        assert len(repr(found).splitlines()) <= 25
+        assert len(found.frame())
+
+
+class Block(nn.Module):
+    """A residual block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.branch(x)
+
+
+def example_names() -> dict[str, Any]:
+    """What the README's table takes for granted."""
+    torch.manual_seed(0)
+    x, y = torch.randn(24, 4), torch.arange(24) % 3
+    return {
+        "model": nn.Sequential(nn.Linear(4, 4), Block(), Block(), nn.Linear(4, 3)),
+        "plain": nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 3)),
+        "f": lambda: nn.Linear(4, 3),
+        "g": lambda: nn.Sequential(nn.Linear(4, 4), Block(), nn.Linear(4, 3)),
+        "loss": nn.CrossEntropyLoss(),
+        "x": x, "y": y, "u": x, "v": y,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

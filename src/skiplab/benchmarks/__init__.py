@@ -48,11 +48,17 @@ BENCHMARKS: dict[str, tuple[Suite, ...]] = {
 
 
 def measure(
-    name: str, *, rounds: int = 5, device: str = "cpu", ceilings: dict[str, Ceiling] | None = None
+    name: str,
+    *,
+    rounds: int = 5,
+    device: str = "cpu",
+    ceilings: dict[str, Ceiling] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> list[Timing]:
     """Run one benchmark by name, at each of its sizes, in the arithmetic of trials; ratios are to the first case.
 
-    ``ceilings`` holds what the device was seen to reach so far, by precision, and gains what is missing.
+    ``ceilings`` holds what the device was seen to reach so far, by precision, and gains what is missing; ``tell`` is
+    told about how long each size takes.
     """
     from skiplab.reproduction.arithmetic import steady_arithmetic
 
@@ -62,13 +68,19 @@ def measure(
     with steady_arithmetic(device):
         for suite in suites:
             fresh_start(device)
-            timings += _timed(suite, rounds, device, known)
+            timings += _timed(suite, rounds, device, known, tell)
     return timings
 
 
-def _timed(suite: Suite, rounds: int, device: str, ceilings: dict[str, Ceiling]) -> list[Timing]:
+def _timed(
+    suite: Suite,
+    rounds: int,
+    device: str,
+    ceilings: dict[str, Ceiling],
+    tell: Callable[[str], object] | None,
+) -> list[Timing]:
     # In a function of its own, so that the networks of one suite are gone before those of the next are made.
     cases = suite.cases(device)
     for precision in sorted({case.precision for case in cases if case.work and case.run} - set(ceilings)):
         ceilings[precision] = measure_ceiling(device, precision)
-    return interleave(suite.name, cases, min(rounds, suite.most_rounds), ceilings) if cases else []
+    return interleave(suite.name, cases, min(rounds, suite.most_rounds), ceilings, tell) if cases else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -64,15 +65,22 @@ class Timing:
 
 
 def interleave(
-    benchmark: str, cases: Sequence[Case], rounds: int, ceilings: Mapping[str, Ceiling] | None = None
+    benchmark: str,
+    cases: Sequence[Case],
+    rounds: int,
+    ceilings: Mapping[str, Ceiling] | None = None,
+    tell: Callable[[str], object] | None = None,
 ) -> list[Timing]:
     """Run every case once to warm up, then in turns; ratios are medians of each round's own ratio.
 
-    A ratio is to ours: to the first case that computes in the same precision, or to the first of all.
+    A ratio is to ours: to the first case that computes in the same precision, or to the first of all. ``tell`` is
+    told how long the turns will take at most, by the first run of each, which compiles besides.
     """
     at_least("rounds", rounds, 1)
     able = [case for case in cases if case.run is not None]
     first = {case.what: _seconds(case) for case in able}
+    if tell is not None:
+        tell(f"{benchmark}: {rounds} rounds, at most about {math.ceil(rounds * sum(first.values()))} s")
     taken: dict[str, list[float]] = {case.what: [] for case in able}
     for _ in range(rounds):
         for case in able:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +14,11 @@ from skiplab.benchmarks.ceilings import Ceiling
 from skiplab.benchmarks.harness import Timing
 from skiplab.benchmarks.profile import Kernel, Profile
 from skiplab.benchmarks.scaling import COUNTED, Scaling
+from skiplab.checks import Refused
 from skiplab.files import Damaged, read_json, write_json
 from skiplab.reproduction.provenance import describe
 
-FILE = "bench.json"
+FILE, FIGURES = "bench.json", ("figure.png", "figure.svg")
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,19 @@ class Record:
         except (KeyError, TypeError) as error:
             raise Damaged(f"{where} is no record of benchmarks ({type(error).__name__})") from error
 
+    def and_then(self, more: Record) -> Record:
+        """This record and what was measured after it."""
+        return dataclasses.replace(
+            self,
+            ceilings=self.ceilings + more.ceilings,
+            timings=self.timings + more.timings,
+            scalings=self.scalings + more.scalings,
+            profiles=self.profiles + more.profiles,
+        )
+
     def save(self, folder: Path) -> None:
         """Write bench.json into a folder, and figure.png and figure.svg if there is something to draw."""
+        check_room(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / FILE, self.content(), indent=1, allow_nan=False)
         if self.scalings:
@@ -81,6 +95,23 @@ class Record:
         for ax in axes.flat[len(self.scalings) :]:
             ax.set_axis_off()
         return drawn
+
+
+def check_room(folder: Path) -> None:
+    """Refuse a place where ``save`` would replace something that no benchmark wrote."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise Refused(f"{folder} exists and is not a folder; choose a new or an empty folder.")
+    taken = [path for name in (FILE, *FIGURES) if os.path.lexists(path := folder / name)]
+    if taken and not _is_record(folder / FILE):
+        raise Refused(f"{taken[0]} was not written by `skiplab bench`; choose a new or an empty folder.")
+
+
+def _is_record(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    with contextlib.suppress(Damaged):
+        return bool(Record.read(path))
+    return False
 
 
 def facts_of(device: str, seconds: float, rounds: int) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,14 +37,53 @@ def bench(
 ) -> None:
     """Measure ours and others in one interleaved run; report ratios, since machines are noisy."""
     from skiplab.benchmarks import BENCHMARKS
+    from skiplab.benchmarks.record import check_room
 
     known = [*BENCHMARKS, SCALING, PROFILE]
-    found = measured([one_of("benchmark", name, known) for name in names or known], rounds, device)
+    asked = [one_of("benchmark", name, known) for name in names or known]
     if out is not None:
-        found.save(out)
+        check_room(out)
+    found = None
+    for found, part in measured(asked, rounds, device):
+        if out is not None:  # after every part, so that Ctrl-C loses one at most
+            found.save(out)
+        if not as_json:
+            show(part)
+    assert found is not None, "there is a benchmark"
     if as_json:
         typer.echo(json.dumps(found.content(), indent=1, allow_nan=False))
-        return
+    elif out is not None:
+        typer.echo(f"Written to {out}.")
+
+
+def measured(names: list[str], rounds: int, device: str) -> Iterator[tuple[Record, Record]]:
+    """Run benchmarks, with a word on each before it begins; yield all that was found so far, and what was new."""
+    from skiplab.benchmarks import Ceiling, measure
+    from skiplab.benchmarks.profile import measure_profiles
+    from skiplab.benchmarks.record import Record, facts_of
+    from skiplab.benchmarks.scaling import measure_scaling
+
+    started = time.monotonic()
+    known: dict[str, Ceiling] = {}
+    whole = Record({}, (), ())
+    tell = lambda words: typer.echo(f"  {words}", err=True)  # noqa: E731
+    for name in names:
+        typer.echo(f"measuring {name} …", err=True)
+        part, before = Record({}, (), ()), set(known)
+        if name == SCALING:
+            part = replace(part, scalings=tuple(measure_scaling(rounds=rounds, device=device, tell=tell)))
+        elif name == PROFILE:
+            part = replace(part, profiles=tuple(measure_profiles(device)))
+        else:
+            timings = measure(name, rounds=rounds, device=device, ceilings=known, tell=tell)
+            new = tuple(each for precision, each in known.items() if precision not in before)
+            part = replace(part, timings=tuple(timings), ceilings=new)
+        whole = replace(whole.and_then(part), facts=facts_of(device, time.monotonic() - started, rounds))
+        yield whole, part
+
+
+def show(found: Record) -> None:
+    """Print what was measured."""
     from rich.console import Console
 
     console = Console()
@@ -56,31 +96,6 @@ def bench(
         console.print(scaling.sentence, highlight=False)
     for profile in found.profiles:
         console.print(profile_table(profile))
-    if out is not None:
-        console.print(f"Written to {out}.", highlight=False, soft_wrap=True)
-
-
-def measured(names: list[str], rounds: int, device: str) -> Record:
-    """Run some benchmarks, with a word on each before it begins."""
-    from skiplab.benchmarks import Ceiling, measure
-    from skiplab.benchmarks.profile import measure_profiles
-    from skiplab.benchmarks.record import Record, facts_of
-    from skiplab.benchmarks.scaling import measure_scaling
-
-    started = time.monotonic()
-    ceilings: dict[str, Ceiling] = {}
-    timings, scalings, profiles = [], [], []
-    for name in names:
-        typer.echo(f"measuring {name} …", err=True)
-        if name == SCALING:
-            tell = lambda axis: typer.echo(f"  {axis}", err=True)  # noqa: E731
-            scalings += measure_scaling(rounds=rounds, device=device, tell=tell)
-        elif name == PROFILE:
-            profiles += measure_profiles(device)
-        else:
-            timings += measure(name, rounds=rounds, device=device, ceilings=ceilings)
-    facts = facts_of(device, time.monotonic() - started, rounds)
-    return Record(facts, tuple(ceilings.values()), tuple(timings), tuple(scalings), tuple(profiles))
 
 
 def timings_table(rows: Sequence[Timing]) -> Table:

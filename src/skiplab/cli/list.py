@@ -45,7 +45,7 @@ def list_studies(names: NamesArgument = None, as_json: JsonOption = False, store
         line = Text(columns.format(study.id, *costs, verdicts(best.get(study.id))))
         line.stylize("bold", 0, len(study.id))
         console.print(line, soft_wrap=True)
-        typer.echo(fill(study.title, console.width, initial_indent="  ", subsequent_indent="  "))
+        console.print(Text(fill(study.title, console.width, initial_indent="  ", subsequent_indent="  ")))
     elsewhere = sorted({study.paper_device for study in studies} - {"cpu"})
     if elsewhere:
         console.print(f"\nCosts are for 2 CPU cores, * for {' or '.join(elsewhere)}.")
