@@ -39,6 +39,7 @@ LIMIT_OF = {"off-centre-inputs": "centred", "unequal-inputs": "influence", "off-
 PAGE = ROOT / "docs" / "diagnosis.md"
 BUDGET, STEPS, SEEDS = 30.0, 60, 5
 STOCK_BUDGET, STOCK_MEMORY = 120.0, 8 * 2**30  # of stock models
+SCAN_BUDGET = 120.0  # where limits are set: no sample is left out for want of time, however busy the machine
 
 
 def cases_of(name: str, kind: str) -> list[tuple[str, str, int]]:
@@ -65,6 +66,7 @@ def tried(task: tuple[str, str, int], scanned_only: bool = False) -> dict[str, A
     start = time.time()
     # What is said of data is seen before any examination.
     HOW["examinations"] = ["layer_signals"] if scanned_only or task[1] in OF_DATA else None
+    HOW["budget"] = SCAN_BUDGET if scanned_only else BUDGET
     GRADED.clear()
     try:
         kinds = {
@@ -81,12 +83,12 @@ def _case(task: tuple[str, str, int]) -> Any:
     return _cases(task[0], task[1])[task[2]]
 
 
-def _report(network: Any, budget: float = BUDGET, memory: int | None = None) -> Any:
+def _report(network: Any, **limits: Any) -> Any:
     import skiplab as sl
 
     loss = {"criterion": network.criterion, "loss_fn": network.loss_fn}
     with graded():
-        return sl.diagnose(network.model, list(network.batches), budget=budget, memory=memory, **loss, **HOW)
+        return sl.diagnose(network.model, list(network.batches), **loss, **HOW | limits)
 
 
 HOW: dict[str, Any] = {}  # further settings of every diagnosis
@@ -275,7 +277,7 @@ def _stock(task: tuple[str, str, int]) -> dict[str, Any]:
     name = _case(task)
     network = build(name, import_module(f"cases.{task[0]}").STOCK_SEED)
     start = time.time()
-    report = _report(network, STOCK_BUDGET, STOCK_MEMORY)
+    report = _report(network, budget=STOCK_BUDGET, memory=STOCK_MEMORY)
     seconds, peak = time.time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     explained = all(each.why for each in report.unmeasured)
     within = seconds <= STOCK_BUDGET and peak <= STOCK_MEMORY
