@@ -24,13 +24,13 @@ from skiplab.benchmarks.profile import Profile
 from skiplab.benchmarks.record import Record
 from skiplab.cli.bench import rate, short_time
 from skiplab.cli.verdicts import number
+from skiplab.data.registry import with_titles
 from skiplab.figures import style
 from skiplab.files import write_bytes
-from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.findings import Finding, findings
 from skiplab.reproduction.judgement import Judgement, judgements, paid, tally
 from skiplab.reproduction.publishing import picture_bytes
-from skiplab.reproduction.scoreboard import counts
+from skiplab.reproduction.scoreboard import counts, yet_to_run
 from skiplab.reproduction.store import PUBLISHED, StudyRun, published
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
 from skiplab.studies import CATALOGUE
@@ -157,16 +157,14 @@ def scoreboard() -> str:
 
 def waiting() -> str:
     """The studies of which no run is published, with their claims and what a run costs."""
-    runs, items, claims = shown_runs(), [], 0
-    for study in CATALOGUE.studies:
-        own = sum(claim.source != OURS for claim in study.claims)
-        if study.id not in runs and own:
-            claims += own
-            minutes = math.ceil(study.cost["paper"] / 60)
-            items.append(f"`{study.id}` ({own}; {minutes} minutes of {study.paper_device})")
+    claims, items = yet_to_run(CATALOGUE.studies, shown_runs()), []
+    for study in (CATALOGUE[name] for name in claims):
+        minutes = math.ceil(study.cost["paper"] / 60)
+        items.append(f"`{study.id}` ({claims[study.id]}; {minutes} minutes of {study.paper_device})")
     if not items:
         return ""
-    return f"Not run yet at the paper's scale, and in no count: {claims} claims of the papers. {', '.join(items)}."
+    total = sum(claims.values())
+    return f"Not run yet at the paper's scale, and in no count: {total} claims of the papers. {', '.join(items)}."
 
 
 def by_other_rules() -> str:
@@ -226,7 +224,9 @@ def _bullet(study_id: str, judged: Judgement) -> str:
         reason += f"; holds at {judged.turned[0].condition}"
     share = f"in {len(against)} of {len(judged.rows)} conditions, e.g. " if len(judged.rows) > 1 else ""
     value = f"ours {number(row.statistic)} {interval}{paper}{reason}"
-    return f"- *{judged.text}* ({judged.source}) `{study_id}`, {share}{row.condition}: {value} ({row.unit})."
+    return with_titles(
+        f"- *{judged.text}* ({judged.source}) `{study_id}`, {share}{row.condition}: {value} ({row.unit})."
+    )
 
 
 def speed() -> str:
@@ -369,15 +369,38 @@ def example() -> str:
 def validated() -> str:
     """How often a diagnosis is right, as docs/diagnosis.md counts it."""
     rows = (line.strip("| ").split(" | ") for line in VALIDATION.read_text().splitlines() if " of " in line)
-    right = {row[0]: row[1] for row in rows if len(row) == 3}
-    planted, healthy, sick = (right[kind] for kind in ("Planted defects", "Healthy networks", "Remedies"))
-    spoilt, harmless = (right[kind] for kind in ("Unprepared data", "Harmless data"))
+    told = {row[0]: row[1:] for row in rows if len(row) == 3}
+    planted, healthy, sick, rescaled = (
+        told[kind][0] for kind in ("Planted defects", "Healthy networks", "Remedies", "Rescaled data")
+    )
+    rules = {
+        "inputs far from 0": told["off-centre-inputs"],
+        "one wide column": told["unequal-inputs"],
+        "targets far from 0": told["off-centre-targets"],
+    }
+    (named, spoilt), (blamed, harmless) = (
+        _summed([cells[column] for cells in rules.values()]) for column in (0, 1)
+    )
+    by_rule = [", ".join(f"{rule} {cells[column]}" for rule, cells in rules.items()) for column in (0, 1)]
     return (
         f"On networks not used to set its limits, {planted} planted defects are found in their layer, {healthy} "
-        f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss; "
-        f"{spoilt} sets of unprepared data are named as what keeps a network from training, {harmless} with which it "
-        "trains are not."
+        f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss. "
+        f"Of {spoilt} sets of data with a change that keeps a network from training {named} are named "
+        f"({by_rule[0]}); of {harmless} with a change with which it still trains {blamed} are blamed "
+        f"({by_rule[1]}), of rescaled ones, which these rules do not look at, {_left(rescaled)}."
     )
+
+
+def _summed(cells: Sequence[str]) -> tuple[int, int]:
+    """The sums of cells such as "3 of 7"."""
+    pairs = [[int(number) for number in cell.split(" of ")] for cell in cells]
+    return sum(part for part, _ in pairs), sum(whole for _, whole in pairs)
+
+
+def _left(cell: str) -> str:
+    """How many are not right, of a cell that tells how many are."""
+    right, whole = map(int, cell.split(" of "))
+    return f"{whole - right or 'none'} of {whole}"
 
 
 def draw_benchmarks() -> None:

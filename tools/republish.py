@@ -1,6 +1,6 @@
 """Judge and draw every published run anew from its published trials, after a change of claims, verdicts or figures.
 
-    python tools/republish.py [STUDY …]           write them anew and print the rows that changed
+    python tools/republish.py [STUDY …]           write them anew and print the rows that changed, and words
     python tools/republish.py --check [STUDY …]   only print what would change; exit 1 if anything does
 
 Nothing is trained: a run whose trials are not all published (a trial has a new version, a stage asks for more) is
@@ -24,7 +24,7 @@ from skiplab.reproduction.store import Store, StudyRun, published
 from skiplab.reproduction.verdict import Verdict
 from skiplab.studies import CATALOGUE
 
-# What a row says; its words may change.
+# What a row says in numbers, and what in words.
 NUMBERS = (
     "verdict",
     "statistic",
@@ -40,14 +40,18 @@ NUMBERS = (
     "source",
     "worth",
     "paired",
+    "kind",
+    "missing",
+    "other_scale",
 )
+TEXTS = ("text", "detail", "unit")
 
 
 def main(wanted: list[str], *, check: bool) -> int:
     """Judge the studies named, or all, anew; return how many could not be, or changed."""
     for name in wanted:
         CATALOGUE[name]  # refuses an unknown one with a suggestion, before any work
-    found = 0
+    found = changes_in_all = texts = 0
     runs = [run for run in published().runs() if not wanted or run.study in wanted]
     for number, run in enumerate(runs, 1):
         print(f"[{number}/{len(runs)}] {run.study} {run.name}", flush=True)
@@ -57,12 +61,15 @@ def main(wanted: list[str], *, check: bool) -> int:
             print(f"    left as it is: {reason}")
             found += 1
             continue
-        changed = list(changes(run.verdicts, rows))
-        print("".join(f"    {line}\n" for line in changed), end="")
+        changed, said = list(changes(run.verdicts, rows)), list(new_words(run.verdicts, rows))
+        print("".join(f"    {line}\n" for line in changed + said), end="")
+        texts += len(said)
         if check:
-            found += len(changed)
+            found += len(changed) + len(said)
         else:
             write_anew(run)
+        changes_in_all += len(changed)
+    print(f"{changes_in_all} rows or claims say something else, {texts} in other words.")
     return found
 
 
@@ -82,18 +89,36 @@ def write_anew(run: StudyRun) -> None:
         publish_study(study, store, run.scale, order)
 
 
-def changes(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
-    """Say which rows are new, gone, or say something else."""
+def by_condition(
+    old: Sequence[Verdict], new: Sequence[Verdict]
+) -> Iterator[tuple[str, Verdict | None, Verdict | None]]:
+    """Every row's claim and condition, the row as it was and as it is; None where it is new or gone."""
     before, after = ({(row.claim, row.condition): row for row in rows} for rows in (old, new))
     for key in {**before, **after}:
-        was, now = before.get(key), after.get(key)
+        yield ", ".join(key), before.get(key), after.get(key)
+
+
+def new_words(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
+    """Say which claims and rows have other words; words that several rows share are told once."""
+    told = set()
+    for key, was, now in by_condition(old, new):
+        for name in TEXTS if was and now else ():
+            one, other = getattr(was, name), getattr(now, name)
+            if one != other and (name, one, other) not in told:
+                told.add((name, one, other))
+                yield f"{key}: {name} {one!r} → {other!r}"
+
+
+def changes(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
+    """Say which rows are new, gone, or say something else."""
+    for key, was, now in by_condition(old, new):
         if was is None or now is None:
-            yield f"{', '.join(key)}: {'new' if was is None else 'gone'}"
+            yield f"{key}: {'new' if was is None else 'gone'}"
             continue
         pairs = {name: (getattr(was, name), getattr(now, name)) for name in NUMBERS}
         different = [f"{name} {one} → {other}" for name, (one, other) in pairs.items() if one != other]
         if different:
-            yield f"{', '.join(key)}: {', '.join(different)}"
+            yield f"{key}: {', '.join(different)}"
     was_judged, is_judged = ({each.claim: each.verdict for each in judgements(rows)} for rows in (old, new))
     for claim in {**was_judged, **is_judged}:
         verdicts = was_judged.get(claim, "absent"), is_judged.get(claim, "absent")

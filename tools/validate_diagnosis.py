@@ -22,7 +22,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -32,18 +32,28 @@ from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT / "tests" / "diagnosis")]
-KINDS = ("planted", "controls", "pairs", "sick", "spoilt", "harmless", "stock")
+OF_DATA = ("spoilt", "harmless", "rescaled")
+KINDS = ("planted", "controls", "pairs", "sick", *OF_DATA, "stock")
+# By finding about data the limit that it rests on.
+LIMIT_OF = {"off-centre-inputs": "centred", "unequal-inputs": "influence", "off-centre-targets": "start"}
 PAGE = ROOT / "docs" / "diagnosis.md"
 BUDGET, STEPS, SEEDS = 30.0, 60, 5
 STOCK_BUDGET, STOCK_MEMORY = 120.0, 8 * 2**30  # of stock models
+SCAN_BUDGET = 120.0  # where limits are set: no sample is left out for want of time, however busy the machine
 
 
 def cases_of(name: str, kind: str) -> list[tuple[str, str, int]]:
     """(list, kind, number) of every case of a kind; a case is built where it is tried."""
+    return [(name, kind, number) for number in range(len(_cases(name, kind)))]
+
+
+def _cases(name: str, kind: str) -> Sequence[Any]:
     from importlib import import_module
 
     lists = import_module(f"cases.{name}")
-    return [(name, kind, number) for number in range(len(getattr(lists, kind.upper(), ())))]
+    if kind in OF_DATA:
+        return [case for case in lists.CHANGED if case.kind == kind]
+    return getattr(lists, kind.upper(), ())
 
 
 def tried(task: tuple[str, str, int], scanned_only: bool = False) -> dict[str, Any]:
@@ -54,12 +64,14 @@ def tried(task: tuple[str, str, int], scanned_only: bool = False) -> dict[str, A
     torch.set_num_threads(1)
     _let_torchvision_load()
     start = time.time()
-    HOW["examinations"] = ["layer_signals"] if scanned_only else None
+    # What is said of data is seen before any examination.
+    HOW["examinations"] = ["layer_signals"] if scanned_only or task[1] in OF_DATA else None
+    HOW["budget"] = SCAN_BUDGET if scanned_only else BUDGET
     GRADED.clear()
     try:
         kinds = {
             "planted": _planted, "controls": _control, "pairs": _pair, "sick": _sick, "spoilt": _spoilt,
-            "harmless": _harmless, "stock": _stock,
+            "harmless": _harmless, "rescaled": _harmless, "stock": _stock,
         }  # fmt: skip
         row = kinds[task[1]](task)
     except Exception as problem:  # a case that ends in an error is a miss, and is shown
@@ -68,17 +80,15 @@ def tried(task: tuple[str, str, int], scanned_only: bool = False) -> dict[str, A
 
 
 def _case(task: tuple[str, str, int]) -> Any:
-    from importlib import import_module
-
-    return getattr(import_module(f"cases.{task[0]}"), task[1].upper())[task[2]]
+    return _cases(task[0], task[1])[task[2]]
 
 
-def _report(network: Any, budget: float = BUDGET, memory: int | None = None) -> Any:
+def _report(network: Any, **limits: Any) -> Any:
     import skiplab as sl
 
     loss = {"criterion": network.criterion, "loss_fn": network.loss_fn}
     with graded():
-        return sl.diagnose(network.model, list(network.batches), budget=budget, memory=memory, **loss, **HOW)
+        return sl.diagnose(network.model, list(network.batches), **loss, **HOW | limits)
 
 
 HOW: dict[str, Any] = {}  # further settings of every diagnosis
@@ -122,7 +132,40 @@ def spans(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "sick": mildest(bad) if bad else None,
             "warned": len(bad),
         }
+    for finding, name in LIMIT_OF.items():
+        own = [row for row in rows if row.get("change") == finding]
+        found[name] |= _of_changed(next(limit for limit in LIMITS if limit.name == name), own)
     return {"healthy networks": len(healthy), "sick networks": len(sick), "limits": found}
+
+
+def _of_changed(limit: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """How often a limit is wrong on changed data, and where it would be wrong least often.
+
+    "least mistakes" is the range in which the share of missed ones among those that keep a network from training,
+    and that of blamed ones among the others, sum to least. "last training" is the worst value with which a network
+    without normalisation still trains.
+    """
+    valued = [(row["graded"][-1].get(limit.name, math.nan), row) for row in rows]
+    failing = [value for value, row in valued if row["kind"] == "spoilt"]
+    training = [value for value, row in valued if row["kind"] == "harmless"]
+    sign = -1.0 if limit.falls else 1.0
+    values = sorted({value for value in failing + training if not math.isnan(value)})
+
+    def mistakes(low: float) -> float:  # of a limit right above a value
+        beyond = [[value > low for value in group] for group in (failing, training)]
+        missed, blamed = (sum(group) / max(len(group), 1) for group in beyond)
+        return 1 - missed + blamed if sign > 0 else missed + 1 - blamed
+
+    best = min(range(len(values) - 1), key=lambda i: mistakes(values[i]), default=None)
+    plain = [value for value, row in valued if row["kind"] == "harmless" and not row["normalised"]]
+    return {
+        "failing": len(failing),
+        "missed": sum(not limit.grade(value).is_bad for value in failing),
+        "training": len(training),
+        "blamed": sum(limit.grade(value).is_bad for value in training),
+        "least mistakes": None if best is None else [values[best], values[best + 1]],
+        "last training": sign * max((sign * value for value in plain), default=math.nan) if plain else None,
+    }
 
 
 def _troubles(report: Any) -> list[Any]:
@@ -199,9 +242,18 @@ def _spoilt(task: tuple[str, str, int]) -> dict[str, Any]:
     from cases.spoiling import ACCEPTED
 
     case = _case(task)
-    troubles = _troubles(_report(spoilt(case)))
+    network = spoilt(case)
+    troubles = _troubles(_report(network))
     right = [each for each in troubles if each.id == case.change and ACCEPTED[case.change] in each.where]
-    return {"case": case.name, "right": bool(right), "found": _told(right or troubles)}
+    return _changed(case, network) | {"right": bool(right), "found": _told(right or troubles)}
+
+
+def _changed(case: Any, network: Any) -> dict[str, Any]:
+    """What is told of a case of changed data beside what diagnosis says."""
+    from skiplab.diagnosis.scan import is_normalisation
+
+    normalised = any(is_normalisation(part) for part in network.model.modules())
+    return {"case": case.name, "change": case.change, "normalised": normalised}
 
 
 def _harmless(task: tuple[str, str, int]) -> dict[str, Any]:
@@ -210,8 +262,9 @@ def _harmless(task: tuple[str, str, int]) -> dict[str, Any]:
     from cases.spoiling import ACCEPTED
 
     case = _case(task)
-    blamed = [each for each in _troubles(_report(spoilt(case))) if each.id in ACCEPTED]
-    return {"case": case.name, "right": not blamed, "found": _told(blamed)}
+    network = spoilt(case)
+    blamed = [each for each in _troubles(_report(network)) if each.id in ACCEPTED]
+    return _changed(case, network) | {"right": not blamed, "found": _told(blamed)}
 
 
 def _stock(task: tuple[str, str, int]) -> dict[str, Any]:
@@ -224,7 +277,7 @@ def _stock(task: tuple[str, str, int]) -> dict[str, Any]:
     name = _case(task)
     network = build(name, import_module(f"cases.{task[0]}").STOCK_SEED)
     start = time.time()
-    report = _report(network, STOCK_BUDGET, STOCK_MEMORY)
+    report = _report(network, budget=STOCK_BUDGET, memory=STOCK_MEMORY)
     seconds, peak = time.time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     explained = all(each.why for each in report.unmeasured)
     within = seconds <= STOCK_BUDGET and peak <= STOCK_MEMORY
@@ -260,16 +313,18 @@ AMENDED = [
     "located where it stops. The table below is of a third trial, in which convnext_tiny and swin_tiny took 9 GiB;",
     "since diagnose keeps to its memory, stock models were tried once more.",
     "",
-    "What is said of data came later, with limits and cases of its own: networks whose batches are changed,",
-    "trained to see which changes they get over. The held-out ones were committed together with the first limits,",
-    "before any was tried. Then false alarms on data made for that purpose (heads of zeros, equal samples,",
-    "outputs that explode, columns that are used most) were mended, inputs far from 0 became a warning at most",
-    "where a network normalises, and on the development list 18 of 19 were named and 7 of 8 not blamed. The held-",
-    "out ones were tried once, on 18 November 2026; nothing was changed after it. The one that is missed has a",
-    "wide column before layer normalisation, which moves the output 68 times as much as the median column, where",
-    "a warning begins at 100. The three blamed wrongly are convolutional networks with batch normalisation and",
-    "inputs 30 or 100 deviations from 0: hardly anything of their outputs differs between samples before",
-    "training, and they train all the same. Other kinds of cases were not tried again.",
+    "What is said of data came later, with limits and cases of its own. A first trial, on 18 November 2026, named",
+    "17 of 18 sets of data and did not blame 8 of 11 others, of which 6 were only rescaled, which these rules",
+    "cannot notice; the limits did not follow the rule of the others. On 19 November 2026 every change came to be",
+    "of a size that the seed draws, and training said which of them a network gets over; a wide column is held",
+    "against the narrower half of the columns together, since hardly any text has the median word of all; and all",
+    "three limits were set anew, on the development list. 118 new held-out cases on networks of that list were",
+    "committed before any was tried, and tried once, the tool a second time, since the label of one of them was",
+    "missing at first; nothing was changed after it. Rules about data are blunter than those about networks. Of",
+    "the eight that are missed four are highway or tanh networks: what is wide or far from 0 saturates their first",
+    "layer, and the share that differs between samples or the influence of the column looks well then. Targets",
+    "are blamed too early: the held-out regressions, wider than those of the development list, still train where",
+    "the mean square is 37 times the variance. Other kinds of cases were not tried again.",
 ]
 
 
@@ -295,13 +350,15 @@ def main() -> None:
         parser.error("limits are measured on all kinds of cases of the development list")
     tasks = [task for kind in given.only or KINDS for task in cases_of(given.list, kind)]
     rows = []
-    # A process per case, so that the memory of one is not another's.
-    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        for row in pool.map(tried, tasks, [bool(given.limits)] * len(tasks)):
-            rows.append(row)
-            print(f"{'✓' if row['right'] else '✗'} {row['case']}: {row['found']}", flush=True)
-            if "before" in row:
-                print(f"    {row['remedy']}: loss {row['before']:.3g} → {row['after']:.3g}", flush=True)
+    # A process per case, so that the memory of one is not another's, but for those that are only scanned.
+    scanned = [task for task in tasks if given.limits or task[1] in OF_DATA]
+    for most, part in ((None, scanned), (1, [task for task in tasks if task not in scanned])):
+        with ProcessPoolExecutor(given.workers, get_context("spawn"), max_tasks_per_child=most) as pool:
+            for row in pool.map(tried, part, [bool(given.limits)] * len(part)):
+                rows.append(row)
+                print(f"{'✓' if row['right'] else '✗'} {row['case']}: {row['found']}", flush=True)
+                if "before" in row:
+                    print(f"    {row['remedy']}: loss {row['before']:.3g} → {row['after']:.3g}", flush=True)
     for kind in given.only or KINDS:
         own = [row for row in rows if row["kind"] == kind]
         print(f"{kind}: {sum(row['right'] for row in own)} of {len(own)}")
@@ -331,6 +388,7 @@ TITLES = {
     "sick": ("Remedies", "the first proposed remedy that fits lowers the loss after the same steps"),
     "spoilt": ("Unprepared data", "that keep a network from training, named as the reason"),
     "harmless": ("Harmless data", "changed alike, with which the network trains: not blamed"),
+    "rescaled": ("Rescaled data", "multiplied as a whole, which these rules cannot notice: not blamed"),
     "stock": (
         "Stock models",
         "with random weights within 120 s and 8 GiB, what is not measured explained",
@@ -356,6 +414,7 @@ def page(rows: list[dict[str, Any]]) -> str:
     for kind, (title, meaning) in titles.items():
         own = [row for row in rows if row["kind"] == kind]
         lines.append(f"| {title} | {sum(row['right'] for row in own)} of {len(own)} | {meaning} |")
+    lines += by_change([row for row in rows if row["kind"] in ("spoilt", "harmless")])
     for kind, (title, _) in titles.items():
         own = [row for row in rows if row["kind"] == kind]
         lines += ["", f"## {title}", "", "| | case | found |", "|---|---|---|"]
@@ -366,6 +425,25 @@ def page(rows: list[dict[str, Any]]) -> str:
             cell = f"{row['found']}{trial}".replace("|", "\\|")
             lines.append(f"| {'✓' if row['right'] else '✗'} | {row['case']} | {cell} |")
     return "\n".join(lines) + "\n"
+
+
+def by_change(rows: list[dict[str, Any]]) -> list[str]:
+    """A table of changed data by what was changed: how often they are named or blamed, and rightly."""
+    lines = [
+        "",
+        "| changed data | that keep a network from training, named | with which it trains, blamed |",
+        "|---|---|---|",
+    ]
+    for change in LIMIT_OF:
+        own = [row for row in rows if row["case"].startswith(change)]
+        right = {
+            kind: [row["right"] for row in own if row["kind"] == kind] for kind in ("spoilt", "harmless")
+        }
+        named, spared = right["spoilt"], right["harmless"]
+        lines.append(
+            f"| {change} | {sum(named)} of {len(named)} | {len(spared) - sum(spared)} of {len(spared)} |"
+        )
+    return lines
 
 
 def beside(rows: list[dict[str, Any]], earlier: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -10,11 +10,20 @@ import pytest
 
 from skiplab import data
 from skiplab.checks import Refused
-from skiplab.data.registry import SOURCES, family
+from skiplab.data.registry import SOURCES, TITLES, family, title, with_titles
 
 
 def test_names() -> None:
     assert data.NAMES == ("cifar10", "cifar100-coarse", "cifar100-fine", "svhn", "stl10", "digits")
+
+
+def test_every_set_has_one_title_in_figures_and_in_sentences() -> None:
+    assert set(TITLES) == set(data.NAMES)
+    assert len(set(TITLES.values())) == len(TITLES)
+    assert title("cifar100-coarse") == "CIFAR-100 (20 labels)"
+    assert title("another") == "another"
+    assert with_titles("cifar10, cifar100-coarse, gain 1") == "CIFAR-10, CIFAR-100 (20 labels), gain 1"
+    assert with_titles("cifar10-like digits") == "cifar10-like digits"
 
 
 def test_root_is_the_chosen_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from cases import development, held_out
 from cases.check_healthy import planned
 from cases.following import outputs, rms, sites
-from cases.lists import Control, PlantedCase, SickCase, SpoiltCase, planted, sick_network
+from cases.lists import TABLE, ChangedCase, Control, PlantedCase, SickCase, planted, sick_network, spoilt
 from cases.networks import SMALL, TRAINED, Network, build, is_stock
 from cases.planting import ACCEPTED, CannotBePlanted, plant
+from cases.spoiling import ACCEPTED as OF_DATA
 from torch import Tensor, nn
 
 from skiplab.subjects.residual_blocks import residual_blocks
 
 LISTS = (development, held_out)
-Case = PlantedCase | Control | SickCase | SpoiltCase
+Case = PlantedCase | Control | SickCase | ChangedCase
 
 
 def cases_of(which: object) -> list[Case]:
-    return [*which.PLANTED, *which.CONTROLS, *which.SICK, *which.SPOILT, *which.HARMLESS]  # type: ignore[attr-defined]
+    return [*which.PLANTED, *which.CONTROLS, *which.SICK, *which.CHANGED]  # type: ignore[attr-defined]
 
 
 def networks_of(which: object) -> set[str]:
@@ -226,11 +227,36 @@ def test_a_control_has_no_layer_of_zeros_and_no_unit_twice(case: Control) -> Non
 
 
 def test_the_table_says_that_every_control_trains_and_no_sick_network_does() -> None:
-    with (Path(__file__).parent / "cases" / "healthy.csv").open() as file:
+    with TABLE.open() as file:
         verdicts = {(row["list"], row["kind"], row["case"]): row["verdict"] for row in csv.DictReader(file)}
     for name in ("development", "held_out"):
-        expected = {
-            (name, kind, case.name): "does not train" if kind in ("sick", "spoilt") else "trains"
-            for kind, case in planned(name)
-        }
-        assert {key: verdict for key, verdict in verdicts.items() if key[0] == name} == expected
+        known = {key: verdict for key, verdict in verdicts.items() if key[0] == name}
+        assert set(known) == {(name, kind, case.name) for kind, case in planned(name)}
+        for (_, kind, case), verdict in known.items():
+            if kind != "changed":
+                assert verdict == ("does not train" if kind == "sick" else "trains"), case
+
+
+@pytest.mark.parametrize("which", LISTS, ids=("development", "held out"))
+def test_every_rule_about_data_has_cases_that_train_and_cases_that_do_not(which: Any) -> None:
+    for rule in OF_DATA:
+        kinds = [case.kind for case in which.CHANGED if case.rule == rule]
+        assert min(kinds.count("spoilt"), kinds.count("harmless")) >= 4, rule
+
+
+def test_changes_of_data_are_of_the_size_that_the_case_s_name_tells() -> None:
+    for case in development.CHANGED:
+        before, after = build(case.network, case.seed), spoilt(case)
+        part = 1 if case.change.endswith("targets") else 0
+        pair = [torch.cat([batch[part] for batch in made.batches]).double() for made in (before, after)]
+        size = float(case.name.split(" × ")[1].split(" of ")[0])
+        match case.change.partition("-")[0]:
+            case "off":
+                assert float((pair[1] - pair[0]).mean() / pair[0].std()) == pytest.approx(size, rel=1e-4)
+            case "scaled":
+                torch.testing.assert_close(pair[1], size * pair[0], rtol=1e-5, atol=1e-5)
+            case "unequal":
+                ratio = pair[1].flatten(0, -2).std(0) / pair[0].flatten(0, -2).std(0)
+                ratio = ratio[ratio.isfinite()].sort().values
+                assert float(ratio[-1]) == pytest.approx(size, rel=1e-4)
+                torch.testing.assert_close(ratio[:-1], torch.ones_like(ratio[:-1]))

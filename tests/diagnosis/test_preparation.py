@@ -66,8 +66,25 @@ def test_a_column_s_influence_is_its_slope_times_its_deviation() -> None:
     moved = deviations * network.weight.data[0].double()
     found = seen(network, inputs, NUMBERS, criterion=nn.MSELoss())
     assert found.widest == 5
-    assert found.spread == pytest.approx(float(deviations[5] / deviations.median()), rel=1e-5)
-    assert found.influence == pytest.approx(float(moved[5] / moved.median()), rel=1e-5)
+    for value, each in ((found.spread, deviations), (found.influence, moved)):
+        narrower = each.sort().values[:6].square().sum().sqrt()
+        assert value == pytest.approx(float(each[5] / narrower), rel=1e-5)
+
+
+def test_a_column_counts_as_often_as_it_is_not_0_where_half_of_the_data_are_sought() -> None:
+    # Two columns that always say something and four that do so once in eight samples: half of 2.5 are the rare ones.
+    inputs = torch.zeros(N, 6)
+    inputs[:, 0] = 100 * X[:, 0]
+    inputs[:, 1] = X[:, 1]
+    for column in range(2, 6):
+        inputs[column::8, column] = 1.0
+    network = nn.Linear(6, 1)
+    network.weight.data.fill_(1.0)
+    deviations = inputs.double().std(0)
+    found = seen(network, inputs, NUMBERS, criterion=nn.MSELoss())
+    assert found.spread == pytest.approx(
+        float(deviations[0] / deviations[2:].square().sum().sqrt()), rel=1e-5
+    )
 
 
 def test_the_start_and_the_targets_are_told_over_the_targets_variance() -> None:
@@ -131,7 +148,27 @@ def test_a_network_that_changes_its_input_in_place_is_looked_at_and_its_input_st
     assert torch.equal(inputs, X + 100)
 
 
+@pytest.mark.parametrize("wide_columns", [1, 3, 5])
+def test_columns_are_named_while_they_are_fewer_than_half_of_all(wide_columns: int) -> None:
+    scales = torch.ones(12)
+    scales[:wide_columns] = 1000.0
+    assert set(blamed(mlp(), X * scales, LABELS)) == {"unequal-inputs"}
+    scales[:7] = 1000.0
+    assert not blamed(mlp(), X * scales, LABELS)
+
+
+def test_an_unscaled_column_beside_rare_flags_is_named() -> None:
+    inputs = torch.cat([3000 * X[:, :1], X[:, 1:4], _flags(0.1, 40)], 1)
+    assert set(blamed(mlp(44), inputs, LABELS)) == {"unequal-inputs"}
+
+
 # What is left alone --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("samples", [1, 2, 3])
+def test_nothing_is_said_of_fewer_than_four_samples(samples: int) -> None:
+    numbers = torch.tensor([[5.0], [5.5], [4.6]])[:samples]
+    assert not blamed(mlp(outputs=1), wide(1e3)[:samples] + 100, numbers, criterion=nn.MSELoss())
 
 
 def test_a_network_that_normalises_is_not_warned_of_its_data() -> None:
@@ -193,10 +230,28 @@ def _pixels() -> Tensor:
     return torch.rand(N, 48, generator=torch_generator(6, "test preparation"))
 
 
+def _documents(words: int, longest: float) -> Tensor:
+    """Counts of words by Zipf's law in documents whose lengths are log-normal."""
+    stream = torch_generator(8, "test preparation")
+    lengths = longest * torch.randn(N, 1, generator=stream).exp()
+    shares = 1 / torch.arange(1, words + 1.0)
+    return torch.poisson(lengths * shares / shares.sum(), generator=stream)
+
+
+def _positions(columns: int) -> Tensor:
+    """Twenty steps of one signal beside sines and cosines of the step, the same in all samples, in a row."""
+    steps = 2 * torch.pi * torch.arange(20.0)[:, None] * (1 + torch.arange(columns // 2) % 8) / 20
+    fixed = torch.cat([steps.sin(), steps.cos()], 1).expand(N, -1, -1)
+    signal = torch.randn(N, 20, 1, generator=torch_generator(9, "test preparation"))
+    return torch.cat([0.4 * signal, fixed], 2).flatten(1)
+
+
 @pytest.mark.parametrize(
     "inputs",
     [
         pytest.param(_counts(), id="bag of words, Zipf's counts"),
+        pytest.param(_documents(20_000, 1000), id="counts of 20,000 words"),
+        pytest.param(_positions(64), id="a signal beside 64 columns of positions"),
         pytest.param(F.one_hot(torch.arange(N) % 4).float(), id="one-hot"),
         pytest.param(_flags(0.03, 100), id="rare flags"),
         pytest.param(_pixels(), id="pixels in [0, 1]"),

@@ -216,6 +216,21 @@ def test_limits_lie_between_what_healthy_and_sick_networks_have() -> None:
         assert not ("{healthy}" in limit.told and span["healthy"] is None), limit.name
 
 
+OF_CHANGED_DATA = [limit for limit in LIMITS if "{missed}" in limit.told]
+
+
+@pytest.mark.parametrize("limit", OF_CHANGED_DATA, ids=lambda limit: limit.name)
+def test_limits_about_data_are_where_the_development_list_has_least_mistakes(limit: Limits) -> None:
+    known, sign = seen()["limits"][limit.name], -1 if limit.falls else 1
+    low, high = sorted(known["least mistakes"])
+    assert limit.warning == pytest.approx(math.sqrt(low * high), rel=0.05)  # in two digits
+    assert sign * limit.severe > sign * limit.warning
+    assert limit.grade(known["last training"]).severity != "severe"
+    for count, whole in (("missed", "failing"), ("blamed", "training")):
+        assert f"{known[count]} are" in limit.words
+        assert f"of {known[whole]} " in limit.words
+
+
 def test_every_finding_says_what_it_rests_on_and_proposes_what_there_is() -> None:
     networks = [drawn(chain(12), gain) for gain in (0.3, 5.0)]
     for finding in (each for network in networks for each in examined(network).findings):

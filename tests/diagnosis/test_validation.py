@@ -5,21 +5,22 @@ Only the examinations that warn are made here. The held-out list was committed b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 from cases import development, held_out
-from cases.lists import Control, PlantedCase, SpoiltCase, planted, spoilt
+from cases.lists import ChangedCase, Control, PlantedCase, planted, spoilt
 from cases.networks import Network, build
 from cases.planting import ACCEPTED
 from cases.spoiling import ACCEPTED as OF_DATA
 
+from oracles.tools_by_path import tool
 from skiplab.diagnosis.diagnose import diagnose
 from skiplab.diagnosis.examinations import EXAMINATIONS
 from skiplab.diagnosis.finding import Finding
 from skiplab.diagnosis.report import Report
+from skiplab.diagnosis.thresholds import seen
 
+TOOL = tool("validate_diagnosis")
+RULES = TOOL.LIMIT_OF  # by finding about data the limit it rests on
 WARNING = [
     "layer_signals",
     "saturation",
@@ -50,7 +51,7 @@ def is_passed(case: Control) -> bool:
     return not troubles(build(case.network, case.seed))
 
 
-def blamed(case: SpoiltCase) -> dict[str, tuple[str, ...]]:
+def blamed(case: ChangedCase) -> dict[str, tuple[str, ...]]:
     """Where the data are blamed, by finding."""
     report = examined(spoilt(case), examinations=["layer_signals"], budget=60)
     return {each.id: each.where for each in report.findings if each.id in OF_DATA}
@@ -79,42 +80,34 @@ def test_a_deep_plain_network_is_sick_for_its_gradients_and_healthy_with_skips(
     assert not troubles(build(residual, seed))
 
 
-# Where a rule about data is known to be wrong on the development list, and why.
-WRONG = {
-    "unequal-inputs of highway-8x40 (323)": "the wide column saturates the gates, and hardly moves the output then",
-    "off-centre-inputs of convnet-bn-6 (309)": "batch normalisation takes five layers to tell samples apart",
-}
+def is_right(case: ChangedCase) -> bool:
+    """Whether data are blamed if the network does not train on them, at the right place, and not if it does."""
+    found = blamed(case)
+    return OF_DATA[case.change] in found.get(case.change, ()) if case.kind == "spoilt" else not found
 
 
-def of_data(cases: Sequence[SpoiltCase]) -> list[Any]:
-    """Cases as a test's parameters; those on which a rule is known to be wrong must stay so, or leave ``WRONG``."""
-    return [
-        pytest.param(
-            case,
-            id=case.name,
-            marks=[pytest.mark.xfail(reason=WRONG[case.name], strict=True)] if case.name in WRONG else [],
-        )
-        for case in cases
-    ]
-
-
-@pytest.mark.parametrize("case", of_data(development.SPOILT))
-def test_data_that_keep_a_network_from_training_are_named(case: SpoiltCase) -> None:
-    assert OF_DATA[case.change] in blamed(case).get(case.change, ())
-
-
-@pytest.mark.parametrize("case", of_data(development.HARMLESS))
-def test_data_with_which_a_network_trains_are_not_blamed(case: SpoiltCase) -> None:
-    assert not blamed(case)
+def wrong_by_page() -> set[str]:
+    """The held-out cases of changed data on which docs/diagnosis.md says that diagnosis is wrong."""
+    rows = TOOL.rows_of(TOOL.PAGE.read_text())
+    return {row["case"] for row in rows if row["kind"] in TOOL.OF_DATA and not row["right"]}
 
 
 @pytest.mark.slow
-def test_of_held_out_data_no_more_is_missed_or_blamed_wrongly_than_is_told() -> None:
-    missed = [case.name for case in held_out.SPOILT if case.change not in blamed(case)]
-    wronged = [case.name for case in held_out.HARMLESS if blamed(case)]
-    assert (len(held_out.SPOILT), len(held_out.HARMLESS)) == (18, 11)
-    assert len(missed) <= 1, missed
-    assert len(wronged) <= 3, wronged
+def test_on_changed_data_of_the_development_list_a_rule_is_wrong_as_often_as_its_findings_tell() -> None:
+    for name, limit in RULES.items():
+        known, own = seen()["limits"][limit], [case for case in development.CHANGED if case.rule == name]
+        wrong = [case.kind for case in own if (name in blamed(case)) != (case.kind == "spoilt")]
+        assert (wrong.count("spoilt"), wrong.count("harmless")) == (known["missed"], known["blamed"])
+
+
+@pytest.mark.slow
+def test_rescaled_data_are_not_blamed() -> None:
+    assert not [case.name for case in development.CHANGED if case.kind == "rescaled" and blamed(case)]
+
+
+@pytest.mark.slow
+def test_held_out_data_are_judged_as_the_page_tells() -> None:
+    assert {case.name for case in held_out.CHANGED if not is_right(case)} == wrong_by_page()
 
 
 @pytest.mark.slow

@@ -16,7 +16,9 @@ ROOT = TOOLS.parent
 @pytest.mark.parametrize("tool", sorted(TOOLS.glob("*.py")), ids=lambda tool: tool.stem)
 def test_help_explains_and_writes_nothing(tool: Path, tmp_path: Path) -> None:
     def state() -> dict[Path, int]:
-        written = [*ROOT.glob("*.md"), *ROOT.glob("docs/*"), *ROOT.glob("src/skiplab/**/*.json")]
+        package = ROOT / "src" / "skiplab"
+        written = [*ROOT.glob("*.md"), *ROOT.glob("docs/*"), *package.glob("**/*.json")]
+        written += package.glob("published/**/*.webp")
         return {path: path.stat().st_mtime_ns for path in written}
 
     before = state()

@@ -164,6 +164,11 @@ SOURCES: Mapping[str, Source] = {
     )
 }
 NAMES: tuple[str, ...] = (*SOURCES, "digits")
+# What people read; two sets of one family differ in how many labels there are.
+TITLES: Mapping[str, str] = {
+    name: source.title + (f" ({source.classes} labels)" if name != source.family else "")
+    for name, source in SOURCES.items()
+} | {"digits": "Digits"}
 FAMILIES: tuple[str, ...] = ("cifar10", "cifar100", "svhn", "stl10")
 
 
@@ -195,11 +200,19 @@ def classes(name: str) -> int:
     return SOURCES[known(name)].classes if name in SOURCES else 10
 
 
-def in_words(text: str) -> str:
-    """A text with sets called by their titles: "cifar100-coarse, gain 1" is "CIFAR-100 (20 classes), gain 1"."""
-    for name, source in SOURCES.items():
-        classes = "" if name.endswith("-fine") or "-" not in name else f" ({source.classes} classes)"
-        text = re.sub(rf"\b{name}\b(?!-)", source.title + classes, text)
+def title(name: str) -> str:
+    """What a set is called in figures and sentences: "CIFAR-100 (20 labels)"; other names stay."""
+    return TITLES.get(name, name)
+
+
+def with_titles(text: str) -> str:
+    """A text with image sets called by their titles: "svhn, gain 1" is "SVHN, gain 1".
+
+    So are sentences and pages for readers; what programs read, and a terminal beside names that one may type, has the
+    names.
+    """
+    for name in SOURCES:
+        text = re.sub(rf"\b{name}\b(?!-)", title(name), text)
     return text
 
 

@@ -29,9 +29,9 @@ class Preparation:
     """What inputs and targets are like; NaN where it cannot be said, as of words.
 
     ``input_variation`` and ``output_variation`` are the shares of the mean square that differ between samples.
-    Beside the median column, ``widest`` varies ``spread`` times as much and, varied as it varies in the data, moves
-    the output ``influence`` times as much. Over the targets' variance, ``start`` is the squared error and
-    ``targets`` the targets' mean square.
+    Beside the narrower half of the columns together, ``widest`` varies ``spread`` times as much and, varied as it
+    varies in the data, moves the output ``influence`` times as much. Over the targets' variance, ``start`` is the
+    squared error and ``targets`` the targets' mean square.
     """
 
     input_variation: float = math.nan
@@ -45,12 +45,14 @@ class Preparation:
 
 def prepared(patient: Patient) -> Preparation:
     """Look at the batch, and at what the network makes of it."""
+    if patient.samples < FEWEST:
+        return Preparation()
     start, targets = _start(patient)
     batch = patient.batch
     inputs = batch[0] if isinstance(batch, tuple | list) else batch
     # A loss function of the user's may prepare the batch itself.
     by_us = patient.loss.loss_fn in (None, cross_entropy_of_scores)
-    if not by_us or not isinstance(inputs, Tensor) or not inputs.is_floating_point() or len(inputs) < FEWEST:
+    if not by_us or not isinstance(inputs, Tensor) or not inputs.is_floating_point():
         return Preparation(start=start, targets=targets)
     try:
         output, slopes = _output_and_slopes(patient, inputs)
@@ -119,16 +121,30 @@ def _explains(output: Tensor, patient: Patient) -> bool:
 
 
 def _widest(inputs: Tensor, slopes: Tensor) -> tuple[float, float, int]:
-    """How much more the column that stands out varies and moves the output than the median one, and which it is.
+    """How much more one column varies and moves the output than the narrower half together, and which it is.
 
     Both are asked for: a network may well use one column more than others of the same spread. Constant columns, and
     those that the network does not use, are left out.
     """
-    spread = inputs.detach().double().flatten(0, -2).std(0)
+    values = inputs.detach().double().flatten(0, -2)
+    spread = values.std(0)
     moved = spread * slopes.double().flatten(0, -2).square().mean(0).sqrt()
     known = moved > 0
     if int(known.sum()) < FEWEST:
         return math.nan, math.nan, -1
-    ratios = torch.stack([each / each[known].median() for each in (spread, moved)])
+    filled = (values != 0).double().mean(0)
+    ratios = torch.stack([each / _narrower_half(each[known], filled[known]) for each in (spread, moved)])
     widest = int(ratios.amin(0).where(known, 0.0).argmax())
     return float(ratios[0, widest]), float(ratios[1, widest]), widest
+
+
+def _narrower_half(spread: Tensor, filled: Tensor) -> Tensor:
+    """The root of the summed squares of the smallest spreads, of columns that hold half of what is not 0.
+
+    Small columns say something together, and of counts of words most columns are nearly always 0: a median column
+    would be one that hardly any sample has.
+    """
+    order = spread.argsort()
+    below = filled[order].cumsum(0) <= filled.sum() / 2
+    below[0] = True
+    return spread[order][below].square().sum().sqrt()

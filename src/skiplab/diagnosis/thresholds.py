@@ -2,9 +2,13 @@
 
 Set on the networks of ``tests/diagnosis/cases/development.py`` and on our published runs. Where healthy and sick
 networks are far apart, a warning begins in the middle between the two on a logarithmic scale; what is severe is where
-the sick ones begin. The held-out list, on which ``tools/validate_diagnosis.py`` counts, was committed before any
-number here (``git log tests/diagnosis/cases/held_out.py src/skiplab/diagnosis/thresholds.py``); some limits came
-later, as docs/diagnosis.md tells: ``SATURATED_GATES``, ``PLAIN_DEPTH``, and those of data, with cases of their own.
+the sick ones begin. Where they overlap, as of changed data, a warning begins in the middle of the range in which the
+share of sick ones that are missed and the share of healthy ones that are blamed sum to least, and what is severe is
+beyond all healthy ones ("least mistakes" and "last training" in ``thresholds.json``, in two digits here).
+
+The held-out list, on which ``tools/validate_diagnosis.py`` counts, was committed before any number here (``git log
+tests/diagnosis/cases/held_out.py src/skiplab/diagnosis/thresholds.py``); some limits came later, as docs/diagnosis.md
+tells: ``SATURATED_GATES``, ``PLAIN_DEPTH``, and those of data, with cases of their own.
 
 What the networks of that list have, which every finding shows, is in ``thresholds.json``, written by
 ``python tools/validate_diagnosis.py development --write``.
@@ -22,6 +26,8 @@ from skiplab.diagnosis.finding import SEVERITIES
 from skiplab.files import read_json
 
 PLACE = Path(__file__).with_suffix(".json")
+# What is known of every limit, the last four of those about data alone.
+OF_A_LIMIT = dict.fromkeys(("healthy", "sick", "failing", "missed", "training", "blamed"))
 
 
 @functools.cache
@@ -35,8 +41,9 @@ class Limits:
     """A statistic is fine up to ``warning`` and severe from ``severe`` on.
 
     Where ``falls`` small values are bad. ``told`` says what other networks have, with {n} healthy networks, of which
-    the worst has {healthy}, and the least of those that are warned of {sick}. Several limits of one finding: the
-    worst counts.
+    the worst has {healthy}, and the least of those that are warned of {sick}. Of changed data it may say of how many
+    {failing} that keep a network from training {missed} are not warned of, and of how many {training} others {blamed}
+    are. Several limits of one finding: the worst counts.
     """
 
     name: str
@@ -49,8 +56,8 @@ class Limits:
     def words(self) -> str:
         """What other networks have of the statistic."""
         known = seen()
-        own = known["limits"].get(self.name, {"healthy": None, "sick": None})  # a limit that is being set
-        spans = {key: _short(value) for key, value in own.items()}
+        own = OF_A_LIMIT | known["limits"].get(self.name, {})  # without its own while it is being set
+        spans = {key: str(value) if isinstance(value, int) else _short(value) for key, value in own.items()}
         return self.told.format(n=known["healthy networks"], **spans)
 
     @property
@@ -68,9 +75,9 @@ class Limits:
         return Grade(severity, sign * math.log(max(abs(value), 1e-300) / abs(self.warning)))
 
 
-def _short(value: float | None) -> str:
+def _short(value: Any) -> str:
     """A number with two digits: 0.0031, 49, 3,100, 1e-8."""
-    if value is None:
+    if not isinstance(value, int | float):
         return "nothing"
     if 10 <= abs(value) < 1e6:
         return f"{float(f'{value:.2g}'):,.0f}"
@@ -195,33 +202,31 @@ COPIES = Limits(
 CHANCE = 0.01  # expected pairs so near by chance, above which nothing is said: weights of few numbers are often alike
 # Largest eigenvalue of the Hessian of a mean cross entropy, before training; set on published runs.
 SHARPNESS = Limits("sharpness", 7e4, 5.3e5, "")
-# Of the larger of two shares, of the inputs' mean square and of the outputs', that differ between samples. A network
-# of 20 inputs and three layers of 64 ReLUs, which learns a teacher's 3 classes from 512 normal samples by 300 steps
-# of Adam at the best of three rates, is left with .002 of chance's loss where inputs are centred, .35 with a share of
-# .1 (a mean of 3 deviations), .56 with .01, .95 with .001.
+# Of the larger of two shares, of the inputs' mean square and of the outputs', that differ between samples.
 CENTRED = Limits(
     "centred",
-    0.03,
-    0.003,
-    "{n} healthy networks have at least {healthy}, those with inputs far from 0 at most {sick}",
+    0.0035,
+    0.00054,
+    "{n} healthy networks have at least {healthy}; of {failing} sets of inputs moved away from 0 with which a "
+    "network does not train {missed} are missed, of {training} with which it does {blamed} are warned of",
     falls=True,
 )
-# Of the smaller of two ratios to the median column, of standard deviations and of what these move the output by. The
-# network above is left with .2 of chance's loss where a column has 30 times the others' deviation, .34 with 100, .5
-# with 300, .78 with 1,000; but some networks get over it, so that it is never severe.
+# Of the smaller of two ratios to the narrower half of the columns together, of standard deviations and of what these
+# move the output by. Some networks get over any of them, so that it is never severe.
 INFLUENCE = Limits(
     "influence",
-    100.0,
+    96.0,
     math.inf,
-    "{n} healthy networks have up to {healthy}, those with one unscaled column from {sick} on",
+    "{n} healthy networks have up to {healthy}; of {failing} sets of inputs with one wide column with which a "
+    "network does not train {missed} are missed, of {training} with which it does {blamed} are warned of",
 )
-# Of the smaller of the squared error and the targets' mean square, over their variance. The network above, given a
-# number to predict, is left with .003 of its variance; with .1 where the mean is 3 deviations (a ratio of 10), .16 at
-# 4.4 (20), .57 at 10 (101), 1 at 14 (197).
+# Of the smaller of the squared error and the targets' mean square, over their variance. Severe is where the sick ones
+# that are warned of begin: no healthy one is beyond the warning.
 START = Limits(
     "start",
-    30.0,
-    200.0,
-    "{n} healthy networks start at up to {healthy}, those with targets far from 0 from {sick} on",
+    17.0,
+    20.0,
+    "{n} healthy networks start at up to {healthy}; of {failing} sets of targets moved away from 0 with which a "
+    "network does not train {missed} are missed, of {training} with which it does {blamed} are warned of",
 )
 LIMITS = tuple(each for each in list(globals().values()) if isinstance(each, Limits))

@@ -15,7 +15,7 @@ import numpy as np
 
 from skiplab.checks import one_of
 from skiplab.diagnosis.comparison.drawing import in_bins
-from skiplab.diagnosis.comparison.judging import Difference, differences, in_words, mean_interval
+from skiplab.diagnosis.comparison.judging import Difference, differences, mean_in_words, mean_interval
 from skiplab.diagnosis.rates import ChosenRate
 from skiplab.diagnosis.side_by_side import last_tenth
 from skiplab.remedies.treated import Treated
@@ -186,7 +186,7 @@ class RemedyTrials:
     def _row(self, each: Contender) -> tuple[str, ...]:
         """Id, final loss, difference with a star where it is shown, rate."""
         lost = int(each.diverged.sum())
-        loss = in_words(each.finals) if lost < len(self.seeds) else "–"
+        loss = mean_in_words(each.finals) if lost < len(self.seeds) else "–"
         if lost:
             loss += f", {lost} of {len(self.seeds)} diverged"
         shown = self.differences.get(each.id)

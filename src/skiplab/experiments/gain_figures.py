@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from skiplab.data.registry import title as title_of
 from skiplab.experiments.gains import WIDE, Gains, Model, Quantity, accuracies
 from skiplab.reproduction.results import Results, matching
 
@@ -13,13 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-TITLES = {
-    "cifar10": "CIFAR-10",
-    "cifar100-coarse": "CIFAR-100 (20 labels)",
-    "digits": "Digits",
-    "svhn": "SVHN",
-    "stl10": "STL-10",
-}
 Shown = Mapping[str, Model]  # by the name that has a colour
 
 
@@ -37,7 +31,7 @@ def curves_and_gains(results: Results, shown: Shown) -> Any:
         curves = {name: best_curves(results, data, model) for name, model in shown.items()}
         epochs = range(1, settings.epochs + 1)
         learning_curves(above, epochs, curves, labels="legend" if column == 0 and not many else "none")
-        above.set(title=TITLES.get(data, data), xlabel="epoch")
+        above.set(title=title_of(data), xlabel="epoch")
         gains_panel(below, results, data, shown)
         if column == 0:
             above.set_ylabel("training accuracy")
@@ -105,7 +99,7 @@ def norms_and_curves(results: Results, shown: Shown) -> Any:
         left.set_ylabel(f"gradient norm, start of epoch {max(settings.norms_at) + 1}")
         curves = {name: best_curves(results, data, model) for name, model in shown.items()}
         learning_curves(right, range(1, settings.epochs + 1), curves)
-        right.set(xlabel="epoch", ylabel="training accuracy", title=f"{TITLES.get(data, data)}, best gains")
+        right.set(xlabel="epoch", ylabel="training accuracy", title=f"{title_of(data)}, best gains")
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure

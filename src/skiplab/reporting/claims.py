@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from skiplab.data.registry import with_titles
 from skiplab.reporting import forest
 from skiplab.reproduction import numerals
 from skiplab.reproduction.claim import OURS
@@ -27,7 +28,7 @@ class Row:
     @property
     def condition(self) -> str:
         """Where the claim was judged."""
-        return self.judged.condition or "all"
+        return with_titles(self.judged.condition) or "all"
 
     @property
     def paper(self) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from skiplab.data.registry import with_titles
 from skiplab.reproduction import numerals
 from skiplab.reproduction.kinds.base import Region
 from skiplab.reproduction.verdict import Verdict
@@ -141,7 +142,7 @@ def strip(verdicts: Sequence[Verdict]) -> Markup:
         assert each.statistic is not None
         dot = f'<circle class="estimate" cx="{x:g}" cy="{place(each.statistic)}" r="3"/>'
         title = Markup("<title>{}: {} ({})</title>").format(
-            each.condition, numerals.number(each.statistic), numerals.interval(bottom, top)
+            with_titles(each.condition), numerals.number(each.statistic), numerals.interval(bottom, top)
         )
         pieces.append(Markup("<g>") + title + Markup(bar + dot + "</g>"))
     opening = Markup(

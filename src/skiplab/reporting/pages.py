@@ -6,14 +6,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skiplab.data.registry import in_words
+from skiplab.data.registry import with_titles
 from skiplab.reporting import words
 from skiplab.reporting.claims import claims_of
-from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.findings import Finding, findings
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.numerals import NOTHING
-from skiplab.reproduction.scoreboard import counts
+from skiplab.reproduction.scoreboard import counts, yet_to_run
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import versions_at_hand
@@ -71,9 +70,8 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
     claims = " ".join(claim.text for claim in study.claims)
     conditions = " ".join(dict.fromkeys(row.condition for row in (run.verdicts if run else ())))
     sets = " ".join(name for each in study.settings.values() for name in getattr(each, "data", ()))
-    trained = " ".join(
-        dict.fromkeys(each["label"] for each in (run.trials if run else ()))
-    )  # data and models
+    # Labels of trials name data sets and models.
+    trained = " ".join(dict.fromkeys(each["label"] for each in (run.trials if run else ())))
     judged = sum(counted["paper"].values())
     found_by = f"{study.id} {study.item} {study.title} {claims} {sets} {trained} {conditions}"
     return {
@@ -92,7 +90,7 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
         "stale": stale,
         "origin": origin(run) if run else "",
         "filter": " ".join([*found, *(["stale"] if stale else [])]),
-        "haystack": f"{found_by} {in_words(found_by)}".lower(),
+        "haystack": f"{found_by} {with_titles(found_by)}".lower(),
         "command": f"skiplab run {study.id}",
         "cost": words.duration(study.cost["quick"]) if "quick" in study.cost else "",
     }
@@ -130,9 +128,7 @@ def index(
         "small": sum(each.too_small for each in judged),
         "turned": sum(bool(each.turned) for each in judged),
         "unrun": sum(each.waits for each in judged),
-        "waiting": sum(
-            claim.source != OURS for study in studies if study.id not in runs for claim in study.claims
-        ),
+        "waiting": sum(yet_to_run(studies, runs).values()),
         "amended": sum(entry["amended"] for entry in every if entry["state"] != NOT_RUN),
         "published": len(shipped),
         "smaller": len(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from skiplab.data.registry import in_words
+from skiplab.data.registry import with_titles
 from skiplab.reproduction import numerals
 from skiplab.reproduction.judgement import Judgement, judgements
 from skiplab.reproduction.kinds import Equivalent, Greater
@@ -41,11 +41,11 @@ class Finding:
         """The verdict and the number that decides it: of several conditions the one nearest to another verdict."""
         row = self.judged.deciding
         if row.statistic is None:
-            return in_words(f"{self._verdict}: {row.detail or 'no runs yet'}.")
+            return with_titles(f"{self._verdict}: {row.detail or 'no runs yet'}.")
         paper = "" if row.paper_value is None else f"the paper has {numerals.number(row.paper_value)}"
         open_for = row.detail if self.verdict == UNDECIDED else ""
         further = (paper, row.reason, open_for, self.judged.depends)
-        return in_words(f"{self._verdict}: {'; '.join([_amount(row), *filter(None, further)])}.")
+        return with_titles(f"{self._verdict}: {'; '.join([_amount(row), *filter(None, further)])}.")
 
     @property
     def _verdict(self) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.judgement import Judgement, judgements, tally
 from skiplab.reproduction.store import Store, best_runs, runs_at_hand
+from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import versions_at_hand
 
 ROW_FIELDS = (
@@ -42,6 +44,16 @@ class Entry:
             "stale": self.stale,
             "rows": rows,
         }
+
+
+def yet_to_run(studies: Iterable[Study], runs: Container[str]) -> dict[str, int]:
+    """How many claims of its paper a study has, by the id of every study of which there is no run."""
+    claims = {
+        study.id: sum(claim.source != OURS for claim in study.claims)
+        for study in studies
+        if study.id not in runs
+    }
+    return {study: number for study, number in claims.items() if number}
 
 
 def scoreboard(catalogue: Catalogue, store: Store, *, all_runs: bool = False) -> list[Entry]:

@@ -1,7 +1,8 @@
-"""Check that the healthy networks of the cases train, and that the sick ones do not: a table of losses.
+"""Check that healthy networks of the cases train, that sick ones do not, and find which do so on changed data.
 
 ``PYTHONPATH=src:tests/diagnosis python -m cases.check_healthy development held_out`` prints the table as CSV, which
-is kept in ``healthy.csv`` beside this file; with networks named behind the lists, only these are trained.
+is kept in ``healthy.csv`` beside this file; with networks or kinds of rows named behind the lists, only these are
+trained.
 
 A network is trained by Adam for up to 60 steps on its four batches (64 samples) in turn. It trains if the mean loss
 over them falls below 0.7 of what it was, and below 0.7 of what the best constant answer has (``chance``). Learning
@@ -28,7 +29,7 @@ from skiplab.randomness import derive
 
 RATES = (1e-3, 3e-3, 3e-4)
 LOOKS, FALLEN = (20, 40, 60), 0.7
-MADE: dict[str, Callable[[Any], Network]] = {"sick": sick_network, "spoilt": spoilt, "changed": spoilt}
+MADE: dict[str, Callable[[Any], Network]] = {"sick": sick_network, "changed": spoilt}
 COLUMNS = (
     *("list", "kind", "case", "before", "chance", "after"),
     *("steps", "rate", "seconds", "verdict"),
@@ -93,22 +94,23 @@ def best_training(network: Network, target: float, seed: int) -> Training:
 
 
 def planned(which: str) -> list[tuple[str, Any]]:
-    """The controls, networks that get a defect and are in no control (before they do), the sick, and changed data."""
+    """The controls, networks of other cases that are in no control (as they are), the sick, and changed data."""
     cases = import_module(f"cases.{which}")
     controls = [*cases.CONTROLS, *(Control(residual, seed) for _, residual, seed in cases.PAIRS)]
     healthy = {case.network for case in controls}
     sick = [*cases.SICK, *(SickCase(plain, seed, "deep and plain") for plain, _, seed in cases.PAIRS)]
     found: list[tuple[str, Any]] = [("healthy", case) for case in controls]
     found += [("before planting", case) for case in cases.PLANTED if case.network not in healthy]
+    further = {case.network: case.seed for case in reversed(cases.CHANGED) if case.network not in healthy}
+    found += [("before changing", Control(network, seed)) for network, seed in further.items()]
     found += [("sick", case) for case in sick]
-    found += [("spoilt", case) for case in cases.SPOILT]
-    return found + [("changed", case) for case in cases.HARMLESS]
+    return found + [("changed", case) for case in cases.CHANGED]
 
 
 def rows(which: str, only: set[str]) -> Iterator[tuple[object, ...]]:
     """One row per network that is trained."""
     for kind, case in planned(which):
-        if only and case.network not in only:
+        if only and case.network not in only and kind not in only:
             continue
         since = time.perf_counter()
         made = MADE.get(kind, lambda case: build(case.network, case.seed))(case)

@@ -1,13 +1,19 @@
-"""What a list of cases holds: planted defects, controls, sick networks, spoilt data; and how each is built."""
+"""What a list of cases holds: planted defects, controls, sick networks, changed data; and how each is built."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from cases.networks import Network, build
 from cases.planting import Planted, plant
-from cases.spoiling import spoil
+from cases.spoiling import ACCEPTED, size_of, spoil
+
+TABLE = Path(__file__).parent / "healthy.csv"
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class SickCase:
 
 
 @dataclass(frozen=True)
-class SpoiltCase:
+class ChangedCase:
     """A healthy network whose data are changed (``spoiling``)."""
 
     network: str
@@ -63,10 +69,42 @@ class SpoiltCase:
     @property
     def name(self) -> str:
         """The case's name, unique in all lists."""
-        return f"{self.change} of {self.network} ({self.seed})"
+        return f"{self.change} × {size_of(self.change, self.seed):g} of {self.network} ({self.seed})"
+
+    @property
+    def rule(self) -> str | None:
+        """The finding that should name the change if it keeps the network from training; None for a rescaling."""
+        return self.change if self.change in ACCEPTED else None
+
+    @property
+    def kind(self) -> str:
+        """Which data these are: "spoilt" for the network, "harmless", or "rescaled", which no rule can notice."""
+        if self.rule is None:
+            return "rescaled"
+        return "harmless" if self.trains else "spoilt"
+
+    @property
+    def trains(self) -> bool:
+        """Whether the network trains with the changed data, as the table tells."""
+        return verdicts()[self.name] == "trains"
 
 
-def spoilt(case: SpoiltCase) -> Network:
+def changed_cases(times: Mapping[str, int], networks: Sequence[str], first: int) -> tuple[ChangedCase, ...]:
+    """Every network with every change, as many times as the change has, each with a seed of its own."""
+    named = [
+        (network, change) for change, number in times.items() for network in networks for _ in range(number)
+    ]
+    return tuple(ChangedCase(network, first + i, change) for i, (network, change) in enumerate(named))
+
+
+@functools.cache
+def verdicts() -> dict[str, str]:
+    """By case whether its network trains (``check_healthy``)."""
+    with TABLE.open() as file:
+        return {row["case"]: row["verdict"] for row in csv.DictReader(file)}
+
+
+def spoilt(case: ChangedCase) -> Network:
     """The network with its data changed."""
     return spoil(case.change, build(case.network, case.seed), case.seed)
 

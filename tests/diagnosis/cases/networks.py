@@ -106,6 +106,7 @@ SMALL: dict[str, Making] = {
     "mlp-tanh-6x48": (lambda _: mlp(64, 48, 6, 10, nn.Tanh), data.flat_digits),
     "mlp-tanh-4x72": (lambda _: mlp(64, 72, 4, 10, nn.Tanh), data.flat_digits),
     "mlp-sigmoid-1x64": (lambda _: mlp(64, 64, 1, 10, nn.Sigmoid), data.flat_digits),
+    "mlp-sigmoid-1x112": (lambda _: mlp(64, 112, 1, 10, nn.Sigmoid), data.flat_digits),
     "mlp-gelu-5x56": (lambda _: mlp(64, 56, 5, 10, nn.GELU), data.flat_digits),
     "mlp-silu-4x40": (lambda _: mlp(64, 40, 4, 10, nn.SiLU), data.flat_digits),
     "mlp-bn-10x64": (
@@ -117,6 +118,8 @@ SMALL: dict[str, Making] = {
         data.flat_digits,
     ),
     "regression-tanh-3x32": (lambda _: mlp(12, 32, 3, 1, nn.Tanh), data.regression(12)),
+    "regression-silu-2x40": (lambda _: mlp(16, 40, 2, 1, nn.SiLU), data.regression(16)),
+    "regression-gelu-3x64": (lambda _: mlp(24, 64, 3, 1, nn.GELU), data.regression(24)),
     "regression-relu-4x48": (lambda _: mlp(20, 48, 4, 2), data.regression(20, 2)),
     "lenet-relu-8-16": (lambda _: lenet(nn.ReLU, (8, 16), 64), IMAGES),
     "lenet-tanh-6-12": (lambda _: lenet(nn.Tanh, (6, 12), 48), IMAGES),
@@ -143,6 +146,7 @@ SMALL: dict[str, Making] = {
     "lstm-1x48": (lambda _: Recurrent(nn.LSTM, 48), data.rows_of_digits),
     "lstm-2x40-words": (lambda _: Recurrent(nn.LSTM, 40, layers=2, words=99, outputs=4), data.plain_topics),
     "gru-2x32": (lambda _: Recurrent(nn.GRU, 32, layers=2), data.rows_of_digits),
+    "rnn-1x64": (lambda _: Recurrent(nn.RNN, 64), data.rows_of_digits),
     "rnn-1x40": (lambda _: Recurrent(nn.RNN, 40), data.rows_of_digits),
     "transformer-pre-3x32": (lambda _: Transformer(32, 3, first=True), data.plain_topics),
     "transformer-post-2x48": (lambda _: Transformer(48, 2, first=False, act="relu"), data.plain_topics),
@@ -154,6 +158,7 @@ SMALL: dict[str, Making] = {
     "unet-gn-12": (lambda _: UNet(12, _groups, nn.SiLU), data.restored(16, 0.5)),
     "sequence-convnet-4x32": (lambda _: sequence_convnet(32, 4), data.rows_of_digits),
     "highway-8x40": _ours(HighwayNet, width=40, depth=8),
+    "highway-5x56": _ours(HighwayNet, width=56, depth=5),
     "balduzzi-residual-bn-10x48": _ours(RescaledNet, width=48, depth=10, beta=0.3, normalisation="batch"),
     "yu-resnet-2x8-16": (
         lambda stream: ResNet(blocks=2, filters=(8, 16), outputs=10, generator=stream),

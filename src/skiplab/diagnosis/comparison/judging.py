@@ -141,7 +141,7 @@ def _interval(value: float, low: float, high: float) -> str:
     return f"{number(value)} ({number(low)} to {number(high)})"
 
 
-def in_words(
+def mean_in_words(
     values: Sequence[float] | np.ndarray,
     bounds: Region = (-math.inf, math.inf),
     *,

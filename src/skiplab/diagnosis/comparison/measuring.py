@@ -13,7 +13,7 @@ from torch import nn
 
 from skiplab.checks import Refused, listed, one_of
 from skiplab.data import TensorSet
-from skiplab.diagnosis.comparison.judging import in_words, mean_interval
+from skiplab.diagnosis.comparison.judging import mean_in_words, mean_interval
 from skiplab.diagnosis.losses import Loss
 from skiplab.diagnosis.side_by_side import FAILS, stacked
 from skiplab.ensembles import Ensemble
@@ -90,7 +90,7 @@ class ModelMeasure:
         return f"mean over {self.kind}s" if self.kind in AVERAGED else self.places[0]
 
     def __str__(self) -> str:
-        return in_words(self.in_short, geometric=self.by_decades)
+        return mean_in_words(self.in_short, geometric=self.by_decades)
 
 
 @dataclass(frozen=True)

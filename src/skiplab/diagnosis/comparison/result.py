@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skiplab.checks import one_of
-from skiplab.diagnosis.comparison.judging import Difference, differences, in_words, mean_interval
+from skiplab.diagnosis.comparison.judging import Difference, differences, mean_in_words, mean_interval
 from skiplab.diagnosis.comparison.measuring import ModelMeasure, NotMeasured
 from skiplab.diagnosis.rates import ChosenRate
 from skiplab.diagnosis.side_by_side import last_tenth
@@ -204,7 +204,7 @@ class Comparison:
     def summary(self, runs: ModelRuns) -> str:
         """One model in words: what it ends with, at which rate, and how many networks fail."""
         told = [
-            f"{name} {in_words(values, BOUNDS.get(name, ANYWHERE))}"
+            f"{name} {mean_in_words(values, BOUNDS.get(name, ANYWHERE))}"
             for name, values in runs.finals.items()
             if name != TEST_LOSS
         ]

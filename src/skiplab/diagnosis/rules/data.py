@@ -26,9 +26,10 @@ def off_centre_inputs(chart: Chart) -> Iterator[Finding]:
         grade = grade.at_most("warning")
     if grade.is_bad and not chart.scan.learned:
         words = (
-            f"the inputs are far from 0: only {shares[0]:.2g} of their mean square differs between these "
-            f"{chart.scan.samples} samples, and {shares[1]:.2g} of the output's; if they stand for all "
-            "the data, subtract each column's mean, or each channel's"
+            f"the inputs are mostly the same for every sample: only {shares[0]:.2g} of their mean square differs "
+            f"between these {chart.scan.samples} samples, and {shares[1]:.2g} of the output's; if they stand for all "
+            "the data, subtract each column's mean, or each channel's; a pattern that all samples share, such as of "
+            "positions, is subtracted step by step or left out"
         )
         yield finding(
             "off-centre-inputs",
@@ -48,9 +49,9 @@ def unequal_inputs(chart: Chart) -> Iterator[Finding]:
     grade = limits.INFLUENCE.grade(value)
     if grade.is_bad and not chart.scan.learned:
         words = (
-            f"column {found.widest} of the inputs varies {found.spread:.3g} times as much as the median column and "
-            f"moves the output {found.influence:.3g} times as much: divide each column of the data by its standard "
-            "deviation"
+            f"column {found.widest} of the inputs varies {found.spread:.3g} times as much as the narrower half of "
+            f"the columns together and moves the output {found.influence:.3g} times as much: divide each column of "
+            "the data by its standard deviation"
         )
         yield finding(
             "unequal-inputs",
@@ -58,7 +59,7 @@ def unequal_inputs(chart: Chart) -> Iterator[Finding]:
             (INPUT,),
             words,
             value,
-            "times the median column",
+            "times the narrower half of the columns",
             limits=limits.INFLUENCE,
         )
 

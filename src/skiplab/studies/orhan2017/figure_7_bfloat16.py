@@ -63,7 +63,8 @@ def pairs(results: Results) -> Iterator[Evidence]:
 
 def figure(results: Results) -> Any:
     """Learning curves both ways, and the last accuracies of equal seeds against each other."""
-    from skiplab.experiments.gain_figures import TITLES, wide
+    from skiplab.data.registry import title as title_of
+    from skiplab.experiments.gain_figures import wide
     from skiplab.figures.colours import colour_of
     from skiplab.figures.curves import mean_interval
     from skiplab.figures.style import new_figure, panel_letter
@@ -89,7 +90,7 @@ def figure(results: Results) -> Any:
                 across, up = (accuracies(each) for each in reversed(tables))
                 right.scatter(across, up, label=model.name if first else None, **shown)
         right.plot([0, 1], [0, 1], color="#888888", linewidth=0.7)
-        left.set(title=TITLES.get(data, data), xlabel="epoch", ylabel="training accuracy")
+        left.set(title=title_of(data), xlabel="epoch", ylabel="training accuracy")
         right.set(
             title="every network, gains in both",
             xlabel="last accuracy in float32",

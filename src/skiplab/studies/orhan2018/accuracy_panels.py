@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from skiplab.data.registry import title as title_of
 from skiplab.experiments.epoch_figures import epoch_axis, runs_at
-from skiplab.experiments.gain_figures import TITLES
 from skiplab.reproduction.results import Results, matching
 from skiplab.studies.orhan2018.accuracy_evidence import by_network, extremes
 from skiplab.studies.orhan2018.accuracy_trials import WIDE
@@ -42,7 +42,7 @@ def _panels(across: Any, results: Results, data: str) -> None:
     accuracy = by_network(rows, "accuracy")
     wide = _groups(rows, accuracy)
     _lines(across[0], wide, "accuracy")
-    across[0].set(title="training accuracy", ylabel=TITLES.get(data, data))
+    across[0].set(title="training accuracy", ylabel=title_of(data))
     for depth, style in zip(settings.narrow_depths, ("-", "--", ":"), strict=False):
         best, worst, _ = extremes(results, data, depth)
         _lines(across[1], {"best": best, "worst": worst}, "degenerate", style)

@@ -77,8 +77,9 @@ def less_degenerate(results: Results) -> Iterator[Evidence]:
 
 def figure(results: Results) -> Any:
     """Accuracy over epochs and by gain for each data set; degeneracy and accuracy of the narrow networks."""
+    from skiplab.data.registry import title as title_of
     from skiplab.experiments.epoch_figures import over_epochs
-    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+    from skiplab.experiments.gain_figures import best_curves, gains_panel
     from skiplab.figures.colours import label_of
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
@@ -89,7 +90,7 @@ def figure(results: Results) -> Any:
     for (above, below), data in zip(axes.T[:-1], settings.data, strict=True):
         curves = {model.name: best_curves(results, data, model) for model in MODELS}
         learning_curves(above, epochs, curves, labels="legend" if data == settings.data[0] else "none")
-        above.set(title=TITLES.get(data, data), xlabel="epoch", ylabel="training accuracy")
+        above.set(title=title_of(data), xlabel="epoch", ylabel="training accuracy")
         gains_panel(below, results, data, {model.name: model for model in MODELS})
         below.set_ylabel("training accuracy, last epoch")
     above, below = axes[:, -1]

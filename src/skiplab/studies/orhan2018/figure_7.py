@@ -74,8 +74,9 @@ def fewer_zeros(results: Results) -> Iterator[Evidence]:
 
 def figure(results: Results) -> Any:
     """A column per data set: accuracy over epochs above, probability of zero responses below."""
+    from skiplab.data.registry import title as title_of
     from skiplab.experiments.epoch_figures import over_epochs
-    from skiplab.experiments.gain_figures import TITLES, best_curves
+    from skiplab.experiments.gain_figures import best_curves
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
@@ -87,7 +88,7 @@ def figure(results: Results) -> Any:
     for (above, below), data in zip(axes.T, settings.data, strict=True):
         curves = {name: best_curves(results, data, model) for name, model in matrices.items()}
         learning_curves(above, range(1, settings.epochs + 1), curves, labels="none")
-        above.set(title=TITLES.get(data, data), xlabel="epoch")
+        above.set(title=title_of(data), xlabel="epoch")
         over_epochs(below, {model.skip: zeros(results, data, model) for model in COMPARED}, "zero", "")
         below.set_ylim(bottom=0)
     axes[0, 0].set_ylabel("training accuracy")

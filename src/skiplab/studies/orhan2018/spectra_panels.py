@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from skiplab.data.registry import title as title_of
 from skiplab.experiments.epoch_figures import over_epochs, runs_at
-from skiplab.experiments.gain_figures import TITLES, best_curves
+from skiplab.experiments.gain_figures import best_curves
 from skiplab.experiments.gains import Gains, Model
 from skiplab.experiments.narrow_networks import NARROW
 from skiplab.reproduction.results import Results, matching
@@ -47,7 +48,7 @@ def _as_the_paper(axes: Sequence[Any], results: Results, data: str, models: Sequ
     settings = results.settings
     curves = {model.name: best_curves(results, data, model) for model in models}
     learning_curves(axes[0], range(1, settings.epochs + 1), curves)
-    axes[0].set(title=f"{TITLES.get(data, data)}, {settings.depth}×{settings.width} units")
+    axes[0].set(title=f"{title_of(data)}, {settings.depth}×{settings.width} units")
     axes[0].set(xlabel="epoch", ylabel="training accuracy")
     shape = f"{settings.narrow_depth}×{settings.narrow} units"
     narrow = at_best(results, NARROW, data, models)

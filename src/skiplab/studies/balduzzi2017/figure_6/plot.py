@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator, PercentFormatter
 
+from skiplab.data.registry import title as title_of
 from skiplab.figures.colours import colour_of
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import new_figure, panel_letter
@@ -21,12 +22,11 @@ MODELS = {
     "relu": ("ReLU", colour_of("plain")),
     "prelu-ll": ("PReLU, looks linear", "#CC79A7"),
 }
-TITLES = {"cifar10": "CIFAR-10", "digits": "Digits"}
 
 
 def title(data: str, quantity: str) -> str:
     """What stands above the panel of a data set and quantity."""
-    return f"{TITLES.get(data, data)}, {'test' if quantity == 'test_accuracy' else 'training'}"
+    return f"{title_of(data)}, {'test' if quantity == 'test_accuracy' else 'training'}"
 
 
 def accuracy_by_depth(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+from skiplab.data.registry import title as title_of
+from skiplab.experiments.gain_figures import best_curves, gains_panel
 from skiplab.experiments.skip_networks import shown, skip_of
 from skiplab.figures.colours import colour_of
 from skiplab.figures.curves import learning_curves
@@ -25,7 +26,7 @@ def panels(results: Results) -> Any:
     for (above, below), data in zip(axes[:, 1:].T, settings.data, strict=True):
         curves = {name: best_curves(results, data, model) for name, model in skips.items()}
         learning_curves(above, range(1, settings.epochs + 1), curves, labels="none")
-        above.set(title=TITLES.get(data, data), xlabel="epoch", ylabel="training accuracy")
+        above.set(title=title_of(data), xlabel="epoch", ylabel="training accuracy")
         gains_panel(below, results, data, skips)
         below.sharey(above)
         below.set_ylabel("training accuracy, last epoch")

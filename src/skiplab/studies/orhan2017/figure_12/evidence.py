@@ -14,7 +14,7 @@ from skiplab.studies.orhan2017.figure_12.profiles import (
     INCREASING,
     KINDS,
     PROFILES,
-    in_words,
+    profile_in_words,
 )
 from skiplab.studies.orhan2017.figure_12.trials import constant_or_start
 from skiplab.studies.orhan2017.rescaled_networks import after
@@ -32,7 +32,7 @@ def against_strongest(results: Results) -> Iterator[Evidence]:
             yield condition.evidence([accuracies(own), accuracies(rest[0])], paired=False)
             continue
         place = max(range(len(rest)), key=lambda index: accuracies(rest[index]).mean())
-        detail = f"{in_words(own)} against {others[place].name}, {in_words(rest[place])}"
+        detail = f"{profile_in_words(own)} against {others[place].name}, {profile_in_words(rest[place])}"
         yield from of_accuracies(condition.of(0, 1 + place), [DECREASING, others[place]], detail)
 
 
@@ -97,5 +97,5 @@ def starts(results: Results) -> Iterator[Evidence]:
     """Differences between a constant profile and biases that start at it."""
     rows = results.rows(constant_or_start, quantity="difference")
     size = f"{results.settings.depth} layers of {results.settings.width}"
-    condition = f"{size}, {in_words(rows)}, {rows['epoch'].max()} steps"
+    condition = f"{size}, {profile_in_words(rows)}, {rows['epoch'].max()} steps"
     yield Evidence(condition, [rows["value"].tolist()])

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+from skiplab.data.registry import title as title_of
+from skiplab.experiments.gain_figures import best_curves, gains_panel
 from skiplab.experiments.gains import LEARNED, chance
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import final_dots, heatmap, learning_curves
@@ -41,7 +42,7 @@ def panels(results: Results) -> Any:
     for name, each in runs.items():  # dead networks, one line each
         for dead in each[each[:, -1] < least]:
             curves.plot(epochs, dead, color=colour_of(name), linewidth=0.6, linestyle=":")
-    curves.set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
+    curves.set(xlabel="epoch", ylabel="training accuracy", title=title_of(data))
     _grid(grid, results, data)
     gains_panel(gains, results, data, SHOWN, PROFILES)
     gains.set(ylabel="training accuracy, last epoch", title="every gain")

@@ -93,7 +93,7 @@ def _of_kind(means: pd.DataFrame, kind: Model) -> pd.DataFrame:
     return means[[kind_of(*line) == kind for line in lines]]
 
 
-def in_words(rows: pd.DataFrame) -> str:
+def profile_in_words(rows: pd.DataFrame) -> str:
     """The profile of networks that have one in common."""
     line = rows[["slope", "offset"]].drop_duplicates().iloc[0]
     return f"{line['slope']:g}·l + {line['offset']:g}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from skiplab.experiments.gain_figures import TITLES, gains_panel
+from skiplab.data.registry import title as title_of
+from skiplab.experiments.gain_figures import gains_panel
 from skiplab.experiments.gains import WIDE, Model
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import final_dots
@@ -22,7 +23,7 @@ def panels(results: Results, models: Sequence[Model]) -> Any:
     figure, axes = new_figure(columns=len(sets), rows=3, width=PAGE_WIDTH, height=7.2, sharey=True)
     for (top, middle, low), data in zip(axes.T, sets, strict=True):
         final_dots(top, list(shown), [ratios(WIDE.at(results, data, model)) for model in models])
-        top.set_title(f"{TITLES.get(data, data)}, best gains")
+        top.set_title(f"{title_of(data)}, best gains")
         gains_panel(middle, results, data, shown, quantity=ratios)
         _by_distance(low, results, data, models)
         for ax in (top, middle, low):

@@ -24,7 +24,8 @@ def figure(results: Results) -> Any:
 
 
 def _panels(above: Any, below: Any, results: Results, data: str) -> None:
-    from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+    from skiplab.data.registry import title as title_of
+    from skiplab.experiments.gain_figures import best_curves, gains_panel
     from skiplab.figures.curves import learning_curves
 
     settings, epochs = results.settings, epochs_with_norms(results)
@@ -39,7 +40,7 @@ def _panels(above: Any, below: Any, results: Results, data: str) -> None:
         ax.set_visible(False)
     curves = {name: best_curves(results, data, model) for name, model in shown.items()}
     learning_curves(below[0], range(1, settings.epochs + 1), curves)
-    below[0].set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
+    below[0].set(xlabel="epoch", ylabel="training accuracy", title=title_of(data))
     gains_panel(below[1], results, data, shown)
     below[1].set(ylabel="training accuracy, last epoch")
     _norms(below[2], results, data, epochs[-1], None)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skiplab.experiments.gain_figures import TITLES, best_curves, layer_norms, wide
+from skiplab.data.registry import title as title_of
+from skiplab.experiments.gain_figures import best_curves, layer_norms, wide
 from skiplab.experiments.skip_networks import shown, skip_of
 from skiplab.figures.colours import colour_of
 from skiplab.figures.curves import by_layer, learning_curves
@@ -25,11 +26,11 @@ def panels(results: Results) -> Any:
     norms = {name: layer_norms(results, first, model, None) for name, model in skips.items()}
     by_layer(axes[1, 0], range(1, settings.depth + 1), norms, labels="none")
     start = f"start of epoch {max(settings.norms_at) + 1}"
-    axes[1, 0].set(xlabel="hidden layer", ylabel=f"gradient norm, {start}", title=TITLES.get(first, first))
+    axes[1, 0].set(xlabel="hidden layer", ylabel=f"gradient norm, {start}", title=title_of(first))
     for ax, data in zip(axes[1, 1:], settings.data, strict=False):
         curves = {name: best_curves(results, data, model) for name, model in skips.items()}
         learning_curves(ax, range(1, settings.epochs + 1), curves, labels="none")
-        ax.set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
+        ax.set(xlabel="epoch", ylabel="training accuracy", title=title_of(data))
     for ax in axes[1, 1 + len(settings.data) :]:
         ax.set_visible(False)
     lines, names = axes[1, 0].get_legend_handles_labels()

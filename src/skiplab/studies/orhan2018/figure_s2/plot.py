@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from skiplab.data.registry import title as title_of
 from skiplab.experiments.best_and_worst import BestAndWorst
 from skiplab.experiments.epoch_figures import epoch_axis, runs_at
-from skiplab.experiments.gain_figures import TITLES
 from skiplab.reproduction.results import Results, matching
 from skiplab.studies.orhan2018.figure_s2.evidence import Condition, conditions
 
@@ -58,4 +58,4 @@ def _panel(ax: Any, groups: BestAndWorst, quantity: str, title: str, at: tuple[i
 def _words(condition: Condition, settings: Any) -> str:
     """What a row of panels shows, in three short lines."""
     shape = f"{settings.narrow_depth} × {settings.narrow} units"
-    return f"{TITLES.get(condition.data, condition.data)}\n{shape}\n{condition.gain_in_words}"
+    return f"{title_of(condition.data)}\n{shape}\n{condition.gain_in_words}"

@@ -53,7 +53,8 @@ def _panels(axes: Sequence[Any], results: Results, data: str) -> None:
 
 
 def _training(ax: Any, results: Results, data: str) -> None:
-    from skiplab.experiments.gain_figures import TITLES, best_curves
+    from skiplab.data.registry import title as title_of
+    from skiplab.experiments.gain_figures import best_curves
     from skiplab.figures.curves import learning_curves
 
     settings = results.settings
@@ -65,4 +66,4 @@ def _training(ax: Any, results: Results, data: str) -> None:
             drawn.set(linestyle=line)
     names = [model.name for model in MODELS]
     line_key(ax, names, {f"2×{settings.width} units": "-", f"2×{settings.narrow} units": "--"})
-    ax.set(title=TITLES.get(data, data), xlabel="epoch", ylabel="training accuracy")
+    ax.set(title=title_of(data), xlabel="epoch", ylabel="training accuracy")
