@@ -77,7 +77,10 @@ def test_differences_of_accuracies_are_told_in_points() -> None:
 
 def test_a_claim_that_other_gains_reverse_depends_on_the_initial_scale() -> None:
     def row(condition: str, verdict: str, **more: Any) -> dict[str, Any]:
-        return {"condition": condition, "verdict": verdict, "headline": False, **more}
+        scale = "gain" in condition
+        return {
+            "condition": condition, "verdict": verdict, "headline": False, "other_scale": scale, **more,
+        }  # fmt: skip
 
     reversed_ = row("digits, gain 1", "contradicted", statistic=-2.0, low=-3.0, high=-1.0)
     too_small = row("digits, gain 0.1", "contradicted", statistic=0.0, low=-0.1, high=0.1)
