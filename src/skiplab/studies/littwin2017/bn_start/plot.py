@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.littwin2017.bn_start.evidence import LAST, depths, half_gains, harmonic
+from skiplab.studies.littwin2017.bn_start.evidence import LAST, USUAL, depths, half_gains, harmonic
 from skiplab.studies.littwin2017.bn_start.trials import (
     BEFORE,
     BY_UNIT,
@@ -41,7 +41,9 @@ def draw(results: Results) -> Figure:
 
 def _by_layer(ax: Axes, results: Results, quantity: str) -> None:
     for variant, colour in LOOKS.items():
-        rows = results.rows(streams, quantity=quantity, variant=variant, width=results.settings.wide)
+        rows = results.rows(
+            streams, stage=USUAL, quantity=quantity, variant=variant, width=results.settings.wide
+        )
         runs = rows.pivot_table(index="layer", columns="seed", values="value")
         label = None if quantity == MOMENT else variant
         ax.plot(runs.index, runs.mean(axis=1), color=colour, label=label)
