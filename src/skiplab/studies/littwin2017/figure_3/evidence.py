@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from skiplab.reproduction import Evidence, Results
+from skiplab.studies.littwin2017.judged import judged
 from skiplab.studies.littwin2017.resnets import RATE_KEPT, SCALES_SPARED
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def rise(results: Results) -> Iterator[Evidence]:
     """ln of mean ‖γ‖ at the first drop over that before training."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     for data, name, doubt in sets(results):
         found = means(results, data, "scale")
@@ -25,7 +26,7 @@ def rise(results: Results) -> Iterator[Evidence]:
 
 def fall(results: Results) -> Iterator[Evidence]:
     """ln of mean ‖γ‖ at the first drop over that at the second."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     first, second = results.settings.drops
     for data, name, doubt in sets(results):
@@ -34,7 +35,7 @@ def fall(results: Results) -> Iterator[Evidence]:
 
 def turn(results: Results) -> Iterator[Evidence]:
     """The epoch at which a broken line fits mean ‖γ‖ best, less the first one with the lower rate (81)."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     first, second = results.settings.drops
     for data, name, doubt in sets(results):
@@ -59,7 +60,7 @@ def knots(curves: Curves, start: int, end: int) -> np.ndarray:
 
 def because_of_the_drop(results: Results) -> Iterator[Evidence]:
     """ln of mean ‖γ‖ at the second drop, of networks whose rate was kept over the others of the same seeds."""
-    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, means, same_seeds
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, means, same_seeds
 
     second = results.settings.drops[1]
     for data, name, doubt in control_set(results):
@@ -69,7 +70,7 @@ def because_of_the_drop(results: Results) -> Iterator[Evidence]:
 
 def without_decay(results: Results) -> Iterator[Evidence]:
     """The same fall where γ does not decay after the drop."""
-    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, means
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, means
 
     first, second = results.settings.drops
     for data, name, doubt in control_set(results):
@@ -79,7 +80,7 @@ def without_decay(results: Results) -> Iterator[Evidence]:
 
 def moves(results: Results) -> Iterator[Evidence]:
     """From the first drop to the second: γ falls, absorbed norms rise; raw weights and 1/σ beside."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     first, second = results.settings.drops
     for data, name, doubt in sets(results):

@@ -123,6 +123,11 @@ def toy_group(results: Results, name: str) -> Group:
     return Group(name, toys.train, {"stage": name}, toy_sizes(results.settings).blocks)
 
 
+def is_toy(group: Group) -> bool:
+    """Whether a group's networks are small ones."""
+    return group.trial is toys.train
+
+
 def resnet_groups(results: Results, stage: str = resnet_settings.NETWORKS) -> Iterator[Group]:
     """ResNets per data set; those whose γ stays 1 are of the first set only."""
     settings = results.settings
