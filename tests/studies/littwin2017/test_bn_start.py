@@ -180,6 +180,11 @@ def test_sizes_between_show_the_trend_unjudged() -> None:
     }
 
 
+def test_rows_at_another_scale_of_weights_say_so(results: Results) -> None:
+    rows = list(evidence.shorter_with_bn(results))
+    assert {row.condition for row in rows if row.other_scale} == {*evidence.GAINS.values()}
+
+
 def test_only_the_predictions_are_ours() -> None:
     assert [claim.id for claim in STUDY.claims if claim.source == "ours"] == ["depths-as-predicted"]
     assert {claim.source for claim in STUDY.claims} == {"section 4.1", "ours"}

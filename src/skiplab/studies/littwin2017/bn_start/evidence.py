@@ -119,6 +119,7 @@ def shorter_with_bn(results: Results) -> Iterator[Evidence]:
             paired=True,
             headline=condition == HEADLINE,
             detail=detail,
+            other_scale="gain" in own,
         )
 
 
@@ -159,4 +160,5 @@ def as_predicted(results: Results) -> Iterator[Evidence]:
                 [depths(results, norm, **own)],
                 paper_value=predicted,
                 headline=condition == HEADLINE,
+                other_scale="gain" in own,
             )
