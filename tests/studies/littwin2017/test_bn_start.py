@@ -190,7 +190,10 @@ def test_only_the_predictions_are_ours() -> None:
     assert {claim.source for claim in STUDY.claims} == {"section 4.1", "ours"}
 
 
-def test_the_figure_draws_four_ways_of_normalising(results: Results) -> None:
-    deviations, _, depths = STUDY.figure(results).axes
+def test_the_figure_draws_four_ways_of_normalising_and_four_sizes(results: Results) -> None:
+    deviations, _, added, depths = STUDY.figure(results).axes
+    assert [text.get_text() for text in added.get_legend().get_texts()] == [
+        "30 × 50", "30 × 40", "40 × 50", "40 × 40",
+    ]  # fmt: skip
     assert len(deviations.get_legend().get_texts()) == 4
     assert [text.get_text() for text in depths.get_legend().get_texts()] == ["p/2", "no BN", "BN"]
