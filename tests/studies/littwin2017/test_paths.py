@@ -31,7 +31,13 @@ from skiplab.studies.littwin2017.path_measures import (
     path_rows,
 )
 from skiplab.studies.littwin2017.paths import STUDY
-from skiplab.studies.littwin2017.paths.evidence import crossing, depths, early_gradients, shorter_than_half
+from skiplab.studies.littwin2017.paths.evidence import (
+    crossing,
+    depths,
+    early_gradients,
+    main_mechanism,
+    shorter_than_half,
+)
 from skiplab.studies.littwin2017.paths.networks import (
     FROZEN,
     SMALL,
@@ -108,8 +114,8 @@ def test_quick_scale_trains_no_resnet() -> None:
 
 
 def as_described(results: Results) -> pd.DataFrame:
-    """Six networks per kind in which everything is as the paper has it: paths grow from .2 to .6 of the depth."""
-    frame = pd.concat([results.frame.assign(seed=results.frame["seed"] + 10 * k) for k in range(3)])
+    """Ten networks per kind in which everything is as the paper has it: paths grow from .2 to .6 of the depth."""
+    frame = pd.concat([results.frame.assign(seed=results.frame["seed"] + 10 * k) for k in range(5)])
     frame = frame.reset_index(drop=True)
     frame["quantity"] = frame["quantity"].astype(str)
     noise = np.random.default_rng(0).normal(0, 1e-3, len(frame))
@@ -153,7 +159,7 @@ def test_all_claims_hold_of_networks_as_the_paper_describes_them(
 @pytest.mark.parametrize(
     ("quantity", "stage", "new", "claims"),
     [
-        (DEPTH, NETWORKS, 1.2, {"deeper-in-training"}),
+        (DEPTH, NETWORKS, 1.2, {"deeper-in-training", "deeper-and-deeper"}),
         (DEPTH, WITH, 1.2, set()),
         (GRADIENT_SHARE, WITH, 0.1, {"early-gradients-short"}),
         (GRADIENT_SHARE, WITHOUT, 0.1, set()),
@@ -185,11 +191,27 @@ def test_nothing_is_judged_of_a_rise_that_is_none(results: Results, with_rows: W
     rows = judge(STUDY, with_rows(results, frame), "quick")
     of_rise = [row for row in rows if row.claim in ("bn-main-mechanism", "low-loss-before-deep")]
     assert {row.verdict for row in of_rise} == {"undecided"}
-    assert all("premise not met: D does not rise (+0.00 of 3, 6 networks)" in row.detail for row in of_rise)
+    assert all("premise not met: D does not rise (+0.00 of 3, " in row.detail for row in of_rise)
     assert {row.condition for row in of_rise if row.headline} == {"ResNet, digits"}
     assert {WITH, WITHOUT} <= {row.condition for row in of_rise if not row.headline}
     tested = [row.detail for row in of_rise if row.claim == "bn-main-mechanism"]
     assert all("test errors" in detail and "with scales that stay 1" in detail for detail in tested)
+
+
+def test_networks_with_and_without_trained_scales_are_paired_by_seed(
+    results: Results, with_rows: WithRows
+) -> None:
+    frame = as_described(results)
+    chosen = (frame["quantity"] == DEPTH) & (frame["stage"] == WITH) & (frame["epoch"] > 0)
+    frame.loc[chosen, "value"] += 0.03 * frame.loc[chosen, "seed"] % 0.3
+    both = (frame["stage"] == FROZEN) & (frame["seed"] == frame.loc[chosen, "seed"].min())
+    rows = main_mechanism(with_rows(results, frame[~both]))
+    toys = next(row for row in rows if row.condition == WITH)
+    wide = frame[frame["quantity"] == DEPTH].pivot_table(
+        index=["stage", "seed"], columns="epoch", values="value", observed=True
+    )
+    rise, held = ((wide.loc[stage][2] - wide.loc[stage][0]).iloc[1:] / 3 for stage in (WITH, FROZEN))
+    assert toys.samples[0].tolist() == pytest.approx((rise / 2 - held).tolist())
 
 
 def test_half_the_depth_is_on_neither_side_of_it() -> None:

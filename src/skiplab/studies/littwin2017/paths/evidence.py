@@ -200,9 +200,11 @@ def main_mechanism(results: Results) -> Iterator[Evidence]:
 
     for group, other, why_not in pairs(results):
         (epochs, free), (shorter, still) = depths(results, group), depths(results, other)
-        count, last = len(still), list(epochs).index(shorter[-1])
-        rise = free[:count, last] - free[:count, 0]
-        held = still[:, -1] - still[:, 0]
+        last = list(epochs).index(shorter[-1])
+        ours, theirs = group.seeds(results), other.seeds(results)
+        both = [seed for seed in ours if seed in theirs]
+        rise = (free[:, last] - free[:, 0])[[ours.index(seed) for seed in both]]
+        held = (still[:, -1] - still[:, 0])[[theirs.index(seed) for seed in both]]
         errors = [each.curve(results, "test_error", 0)[1][:, -1].mean() for each in (group, other)]
         tested = f"test errors {errors[0]:.3f} and {errors[1]:.3f} with scales that stay 1"
         detail = (
