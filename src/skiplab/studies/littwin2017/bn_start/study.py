@@ -105,5 +105,5 @@ STUDY = Study(
             source="ours",
         ),
     ),
-    cost={"smoke": 1.0, "quick": 30.0, "paper": 200.0},
+    cost={"smoke": 1.0, "quick": 30.0, "paper": 450.0},
 )

@@ -92,5 +92,5 @@ STUDY = Study(
             source="section 4.2",
         ),
     ),
-    cost={"smoke": 1.0, "quick": 25.0, "paper": 1100.0},
+    cost={"smoke": 1.0, "quick": 25.0, "paper": 1500.0},
 )
