@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ import torch
 from skiplab.architectures.path_toys import BlockToy
 from skiplab.randomness import torch_generator
 from skiplab.reproduction import Results
-from skiplab.reproduction.results import Part
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
@@ -29,7 +27,6 @@ from skiplab.studies.littwin2017.bn_start.trials import (
     MOMENT,
     ONE,
     PRINTED,
-    VARIANTS,
     Streams,
     normalised,
     streams,
@@ -157,22 +154,35 @@ def test_networks_that_differ_contradict(
     assert {claim for claim, verdict in found.items() if verdict == "contradicted"} == claims
 
 
-def test_the_recursion_is_judged_in_any_layer(results: Results) -> None:
-    deep = dataclasses.replace(STUDY.settings["paper"], runs=2, wide=8, width=4, samples=20)
-    seeds = (0, 1)
-    tables = [
-        streams.function(Streams(seeds, variant, width, deep.layers, deep.samples), Bench())
-        for variant in VARIANTS
-        for width in (deep.width, deep.wide)
-    ]
-    made = Results(deep, [Part(streams.name, "networks", pd.concat(tables, ignore_index=True))])
-    rows = [each for each in evidence.adds_one(made) if each.headline]
-    judged = [int(each.condition.rsplit(" ", 1)[1]) for each in rows]
-    assert judged == [*range(2, 11), 20, 30, 40, 50, 60]
-    moments = made.rows(streams, variant=BY_UNIT, width=8, quantity=MOMENT, seed=1).set_index("layer")[
-        "value"
-    ]
-    assert rows[-1].samples[0][1] == pytest.approx(moments[60] - moments[59])
+def test_the_recursion_is_judged_in_ten_layers_of_the_largest_networks(results: Results) -> None:
+    settings = results.settings
+    large = settings.large
+    rows = list(evidence.adds_one(results))
+    judged = [row.condition for row in rows if row.headline]
+    assert judged == [f"{large} units, {large} inputs, layer {layer}" for layer in range(2, 11)]
+    seeds = sorted(set(results.rows(streams)["seed"]))
+    made = streams.function(
+        Streams(tuple(seeds), BY_UNIT, large, 10, settings.samples, inputs=large), Bench()
+    )
+    moments = made[made["quantity"] == MOMENT].pivot_table(index="seed", columns="layer", values="value")
+    last = next(row for row in rows if row.condition == judged[-1])
+    assert last.samples[0].tolist() == pytest.approx((moments[10] - moments[9]).tolist())
+
+
+def test_sizes_between_show_the_trend_unjudged() -> None:
+    paper = STUDY.settings["paper"]
+    assert list(evidence.sizes(paper)) == [
+        "200 units, 1,000 inputs", "1,000 units, 50 inputs", "1,000 units, 1,000 inputs",
+    ]  # fmt: skip
+    named = {call.stage: call.settings for call in STUDY.stages[0](Results(paper)) if call.stage}
+    assert {stage: (each.width, each.inputs, each.layers) for stage, each in named.items()} == {
+        stage: (*size, 30) for stage, size in evidence.sizes(paper).items()
+    }
+
+
+def test_rows_at_another_scale_of_weights_say_so(results: Results) -> None:
+    rows = list(evidence.shorter_with_bn(results))
+    assert {row.condition for row in rows if row.other_scale} == {*evidence.GAINS.values()}
 
 
 def test_only_the_predictions_are_ours() -> None:
@@ -180,7 +190,10 @@ def test_only_the_predictions_are_ours() -> None:
     assert {claim.source for claim in STUDY.claims} == {"section 4.1", "ours"}
 
 
-def test_the_figure_draws_four_ways_of_normalising(results: Results) -> None:
-    deviations, _, depths = STUDY.figure(results).axes
+def test_the_figure_draws_four_ways_of_normalising_and_four_sizes(results: Results) -> None:
+    deviations, _, added, depths = STUDY.figure(results).axes
+    assert [text.get_text() for text in added.get_legend().get_texts()] == [
+        "30 × 50", "30 × 40", "40 × 50", "40 × 40",
+    ]  # fmt: skip
     assert len(deviations.get_legend().get_texts()) == 4
     assert [text.get_text() for text in depths.get_legend().get_texts()] == ["p/2", "no BN", "BN"]

@@ -22,8 +22,10 @@ def test_what_follows_from_a_theorem_or_a_definition_is_ours() -> None:
     ours = {claim.id for study in STUDIES for claim in study.claims if claim.source == "ours"}
     assert ours >= {
         "alpha-zero",
+        "deeper-and-deeper",
         "dominant-gradients",
         "fewer-than-conventional",
+        "later-epochs-lie-higher",
         "longer-paths-push",
         "norm-grows-steadily",
         "peak-formula",

@@ -17,19 +17,26 @@ from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.littwin2017.figure_1d import STUDY
-from skiplab.studies.littwin2017.figure_1d.evidence import in_the_others_direction
-from skiplab.studies.littwin2017.figure_1d.study import STRIP, networks
+from skiplab.studies.littwin2017.figure_1d.evidence import grow, in_the_others_direction
+from skiplab.studies.littwin2017.figure_1d.study import RISING, STRIP, networks
 from skiplab.studies.littwin2017.toy_settings import trend_epochs
 from skiplab.studies.littwin2017.toys import Mixture, train
 
 
-def made_up(skipped: float = 0.3, first: float = -0.1, *, late: float = 0.0, diverged: int = 0) -> Results:
+def made_up(
+    skipped: float = 0.3,
+    first: float = -0.1,
+    *,
+    late: float = 0.0,
+    diverged: int = 0,
+    at: tuple[int, ...] = (0, *trend_epochs(200)),
+) -> Results:
     """Mean |λ| that moves by so much over training, ``late`` of it back in the second half."""
     settings = dataclasses.replace(STUDY.settings["paper"], strip=())
     rows = []
     for seed in range(settings.runs):
         wiggle = 0.01 * (seed % 5 - 2)
-        for epoch in (0, *trend_epochs(settings.epochs)):
+        for epoch in at:
             share = epoch / settings.epochs
             for layer in range(1, 11):
                 moved = (first if layer == 1 else skipped) * share - late * max(0.0, share - 0.5) * 2
@@ -90,6 +97,21 @@ def test_the_caption_and_the_appendix_contradict_each_other() -> None:
     assert calls["headline"].mixture == Mixture()
     assert set(calls) == {"headline", *STRIP, "another mixture"}
     assert calls["another mixture"].mixture.draw != 0
+
+
+def test_what_still_rose_is_trained_to_the_end_and_compared_at_the_strips_end_too() -> None:
+    settings = STUDY.settings["paper"]
+    calls = {call.stage: call.settings for call in networks(Results(settings))}
+    whole = [stage for stage, each in calls.items() if each.training.epochs == settings.epochs]
+    assert whole == ["headline", *RISING]
+    assert len(calls["rate .5"].seeds) == settings.strip_runs
+    assert {*trend_epochs(settings.strip_epochs), *trend_epochs(settings.epochs)} <= set(calls["rate .5"].at)
+    made = made_up(at=calls["rate .5"].at)
+    rising = dataclasses.replace(made.settings, strip=RISING)
+    (own,) = made.parts
+    rows = list(grow(Results(rising, [own, dataclasses.replace(own, stage="rate .5")])))
+    lengths = {row.condition: float(np.mean(row.samples[0])) for row in rows if "rate .5" in row.condition}
+    assert lengths == pytest.approx({"rate .5": 0.3 * 50 / 200, "rate .5, 200 epochs": 0.3}, abs=1e-9)
 
 
 def test_the_smoke_run_has_its_three_panels(smoke_run: Callable[[Study], StudyRun]) -> None:

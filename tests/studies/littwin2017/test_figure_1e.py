@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -16,7 +17,7 @@ from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.littwin2017.figure_1e import STUDY
-from skiplab.studies.littwin2017.figure_1e.evidence import HEADLINE, shares
+from skiplab.studies.littwin2017.figure_1e.evidence import HEADLINE, grows, shares
 from skiplab.studies.littwin2017.figure_1e.study import networks
 from skiplab.studies.littwin2017.toy_settings import trend_epochs
 from skiplab.studies.littwin2017.toys import train
@@ -72,7 +73,22 @@ def test_shares_are_sums_in_units_of_the_start() -> None:
     results = made_up(force=0.4)
     assert shares(results, HEADLINE, "force").mean() == pytest.approx(0.4)
     assert shares(results, HEADLINE, "force", since=101).mean() == pytest.approx(0.2)
+    assert shares(results, HEADLINE, "force", until=50).mean() == pytest.approx(0.1)
     assert shares(results, HEADLINE, "noise").tolist() == pytest.approx([0.1] * 20)
+
+
+def test_the_deciding_networks_stand_beside_the_strip_at_its_length() -> None:
+    """‖w‖ grows on a straight line, so that after 50 of 200 epochs a quarter of its growth is there."""
+    rows = {row.condition: row for row in grows(made_up(growth=0.2))}
+    short = rows["gain 1, 50 epochs"]
+    assert not short.headline
+    assert float(np.mean(short.samples[0])) == pytest.approx(np.log(1.05), abs=1e-4)
+
+
+def test_only_smaller_weights_are_another_initial_scale(smoke_run: Callable[[Study], StudyRun]) -> None:
+    results = results_of(STUDY, smoke_run(STUDY))
+    rows = [row for claim in STUDY.claims for row in claim.evidence(results)]
+    assert {row.condition for row in rows if row.other_scale} == {"gain .3", "gain .3, from epoch 2"}
 
 
 def test_the_networks_have_no_normalisation_and_the_scale_of_section_3() -> None:

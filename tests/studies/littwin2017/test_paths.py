@@ -16,6 +16,7 @@ from skiplab.architectures.path_toys import BlockToy
 from skiplab.ensembles import Ensemble
 from skiplab.randomness import torch_generator
 from skiplab.reproduction import Results
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
@@ -30,9 +31,23 @@ from skiplab.studies.littwin2017.path_measures import (
     path_rows,
 )
 from skiplab.studies.littwin2017.paths import STUDY
-from skiplab.studies.littwin2017.paths.evidence import crossing, depths
-from skiplab.studies.littwin2017.paths.networks import FROZEN, WITH, path_epochs, toy_group
-from skiplab.studies.littwin2017.resnet_settings import LIMITS
+from skiplab.studies.littwin2017.paths.evidence import (
+    crossing,
+    depths,
+    early_gradients,
+    main_mechanism,
+    shorter_than_half,
+)
+from skiplab.studies.littwin2017.paths.networks import (
+    FROZEN,
+    SMALL,
+    WITH,
+    WITHOUT,
+    path_epochs,
+    resnet_sizes,
+    toy_group,
+)
+from skiplab.studies.littwin2017.resnet_settings import LIMITS, NETWORKS
 from skiplab.studies.littwin2017.start_paths import start_paths
 
 WithRows = Callable[[Results, pd.DataFrame], Results]
@@ -99,8 +114,8 @@ def test_quick_scale_trains_no_resnet() -> None:
 
 
 def as_described(results: Results) -> pd.DataFrame:
-    """Six networks per kind in which everything is as the paper has it: paths grow from .2 to .6 of the depth."""
-    frame = pd.concat([results.frame.assign(seed=results.frame["seed"] + 10 * k) for k in range(3)])
+    """Ten networks per kind in which everything is as the paper has it: paths grow from .2 to .6 of the depth."""
+    frame = pd.concat([results.frame.assign(seed=results.frame["seed"] + 10 * k) for k in range(5)])
     frame = frame.reset_index(drop=True)
     frame["quantity"] = frame["quantity"].astype(str)
     noise = np.random.default_rng(0).normal(0, 1e-3, len(frame))
@@ -144,8 +159,10 @@ def test_all_claims_hold_of_networks_as_the_paper_describes_them(
 @pytest.mark.parametrize(
     ("quantity", "stage", "new", "claims"),
     [
-        (DEPTH, WITH, 1.2, {"toys-deeper-in-training"}),
+        (DEPTH, NETWORKS, 1.2, {"deeper-in-training", "deeper-and-deeper"}),
+        (DEPTH, WITH, 1.2, set()),
         (GRADIENT_SHARE, WITH, 0.1, {"early-gradients-short"}),
+        (GRADIENT_SHARE, WITHOUT, 0.1, set()),
         (DEPTH, FROZEN, None, {"bn-main-mechanism"}),
         ("loss", WITH, 1.0, {"low-loss-before-deep"}),
     ],
@@ -172,12 +189,55 @@ def test_nothing_is_judged_of_a_rise_that_is_none(results: Results, with_rows: W
     flat = (frame["quantity"] == DEPTH) & frame["epoch"].notna()
     frame.loc[flat, "value"] = 1.0
     rows = judge(STUDY, with_rows(results, frame), "quick")
-    of_rise = [
-        row for row in rows if row.claim in ("bn-main-mechanism", "low-loss-before-deep") and row.headline
-    ]
-    assert of_rise
+    of_rise = [row for row in rows if row.claim in ("bn-main-mechanism", "low-loss-before-deep")]
     assert {row.verdict for row in of_rise} == {"undecided"}
-    assert all("D does not rise" in str(row) for row in of_rise)
+    assert all("premise not met: D does not rise (+0.00 of 3, " in row.detail for row in of_rise)
+    assert {row.condition for row in of_rise if row.headline} == {"ResNet, digits"}
+    assert {WITH, WITHOUT} <= {row.condition for row in of_rise if not row.headline}
+    tested = [row.detail for row in of_rise if row.claim == "bn-main-mechanism"]
+    assert all("test errors" in detail and "with scales that stay 1" in detail for detail in tested)
+
+
+def test_networks_with_and_without_trained_scales_are_paired_by_seed(
+    results: Results, with_rows: WithRows
+) -> None:
+    frame = as_described(results)
+    chosen = (frame["quantity"] == DEPTH) & (frame["stage"] == WITH) & (frame["epoch"] > 0)
+    frame.loc[chosen, "value"] += 0.03 * frame.loc[chosen, "seed"] % 0.3
+    both = (frame["stage"] == FROZEN) & (frame["seed"] == frame.loc[chosen, "seed"].min())
+    rows = main_mechanism(with_rows(results, frame[~both]))
+    toys = next(row for row in rows if row.condition == WITH)
+    wide = frame[frame["quantity"] == DEPTH].pivot_table(
+        index=["stage", "seed"], columns="epoch", values="value", observed=True
+    )
+    rise, held = ((wide.loc[stage][2] - wide.loc[stage][0]).iloc[1:] / 3 for stage in (WITH, FROZEN))
+    assert toys.samples[0].tolist() == pytest.approx((rise / 2 - held).tolist())
+
+
+def test_half_the_depth_is_on_neither_side_of_it() -> None:
+    shares = np.array([[0.0, 0.2, 0.4, 0.3, 0.1]])
+    assert shorter_than_half(shares, 4).tolist() == pytest.approx([0.2 + 0.4 / 2])
+    assert shorter_than_half(shares[:, :4], 3).tolist() == pytest.approx([0.2])
+
+
+def test_early_in_training_is_after_an_epoch_and_with_bn(results: Results) -> None:
+    rows = list(early_gradients(results))
+    headline = {row.condition for row in rows if row.headline}
+    assert headline == {f"{WITH}, epoch 1"}  # ResNets of the smoke run are not measured so early
+    assert 1 in resnet_sizes(STUDY.settings["paper"]).paths_at
+    further = {row.condition for row in rows if not row.headline}
+    assert {f"{WITH}, epoch 0", f"{WITHOUT}, epoch 1", "ResNet, digits, epoch 0"} <= further
+
+
+def test_without_resnets_their_conditions_wait_for_a_run_that_a_command_makes(results: Results) -> None:
+    alone = dataclasses.replace(results.settings, resnets=False)
+    toys_only = [part for part in results.parts if part.trial != resnets.train.name]
+    found = judgements(judge(STUDY, Results(alone, toys_only), "quick"))
+    waiting = {each.claim: row for each in found for row in each.rows if row.missing == "not run"}
+    assert set(waiting) >= {"deeper-in-training", "bn-main-mechanism", "low-loss-before-deep"}
+    assert all("skiplab run littwin2017/paths --scale paper" in row.detail for row in waiting.values())
+    assert "resnets" in vars(alone)
+    assert STUDY.settings["paper"].resnets
 
 
 def test_networks_worse_than_the_papers_are_not_judged(
@@ -216,8 +276,12 @@ def test_the_figure_has_every_kind_of_network(results: Results) -> None:
     assert [len(ax.get_legend().get_texts()) for ax in (scales, ratios)] == [3, 3]
 
 
-def test_sources_name_places_and_only_the_common_scale_is_ours() -> None:
+def test_one_sentence_is_counted_once_and_our_control_not_at_all() -> None:
     sources: dict[str, Any] = {claim.id: claim.source for claim in STUDY.claims}
-    assert [claim for claim, source in sources.items() if source == "ours"] == [
-        "common-scale-changes-nothing"
-    ]
+    ours = [claim for claim, source in sources.items() if source == "ours"]
+    assert ours == ["deeper-and-deeper", "common-scale-changes-nothing"]
+
+
+def test_only_rows_at_another_scale_of_weights_say_so(results: Results) -> None:
+    rows = [row for claim in STUDY.claims for row in claim.evidence(results)]
+    assert {row.condition for row in rows if row.other_scale} == {SMALL, "no BN, He's weights"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Results
 from skiplab.studies.littwin2017.resnet_settings import LIMITS, NETWORKS
 from skiplab.studies.littwin2017.resnets import MAIN, train
 
@@ -87,13 +87,6 @@ def sets(results: Results) -> Iterator[tuple[str, str, str]]:
 def control_set(results: Results) -> Iterator[tuple[str, str, str]]:
     """The data set of the controls as ``sets`` gives it, if its networks were trained."""
     return (each for each in sets(results) if each[0] == results.settings.control_data)
-
-
-def judged(condition: str, samples: list[Any], doubt: str, **more: Any) -> Evidence:
-    """Evidence, or none where networks are not good enough to be judged."""
-    if doubt:
-        return Evidence(condition, [[] for _ in samples], detail=doubt, **more)
-    return Evidence(condition, samples, **more)
 
 
 def same_seeds(*curves: Curves) -> list[Curves]:

@@ -107,7 +107,7 @@ SMOKE: dict[str, Any] = {
     "blocks": 1,
     "filters": (2, 2, 4),
     "layers_at": (0, 1, 3, 5, 6),
-    "paths_at": (0, 6),
+    "paths_at": (0, 5, 6),
     "path_images": 10,
 }
 

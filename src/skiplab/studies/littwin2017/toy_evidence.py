@@ -10,6 +10,7 @@ from skiplab.studies.littwin2017.toys import train
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.axes import Axes
 
 
 def stages(results: Results) -> list[str]:
@@ -29,10 +30,17 @@ def over_epochs(results: Results, stage: str, quantity: str) -> tuple[np.ndarray
     return epochs, wide.to_numpy().reshape(-1, len(epochs), len(layers))
 
 
-def learned(results: Results, stage: str) -> str:
-    """The test error at the end and how many networks diverged, in words."""
+def learned(results: Results, stage: str, epoch: int | None = None) -> str:
+    """The test error at an epoch or at the end, and how many networks diverged, in words."""
     rows = results.rows(train, stage=stage, quantity="test_error")
-    last = matching(rows, epoch=rows["epoch"].max())
+    last = matching(rows, epoch=rows["epoch"].max() if epoch is None else epoch)
     kept, lost = matching(last, diverged=False), matching(last, diverged=True)
     words = f"test error {kept['value'].mean():.3f}" if len(kept) else "no network left"
     return words + (f"; {len(lost)} of {len(last)} diverged" if len(lost) else "")
+
+
+def key_above(ax: Axes) -> None:
+    """Put a panel's colour key above it, where no dot is hidden."""
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=6.5, handletextpad=0.1, columnspacing=0.8
+    )

@@ -51,9 +51,17 @@ def trend_epochs(epochs: int) -> tuple[int, ...]:
     return tuple(sorted({1, *(round(part * epochs / EIGHTHS) for part in range(1, EIGHTHS + 1))} - {0}))
 
 
-def strip_toys(settings: ToySettings, **changes: Any) -> Toys:
-    """Networks that only show how much a choice matters: fewer, and for fewer epochs."""
-    return toys(replace(settings, runs=settings.strip_runs, epochs=settings.strip_epochs), **changes)
+def strip_toys(settings: ToySettings, *, whole: bool = False, **changes: Any) -> Toys:
+    """Networks that only show how much a choice matters: fewer, and for fewer epochs.
+
+    For all epochs if ``whole``; they are measured at the shorter training's epochs too.
+    """
+    few = replace(settings, runs=settings.strip_runs)
+    short = toys(replace(few, epochs=settings.strip_epochs), **changes)
+    if not whole:
+        return short
+    found = toys(few, **changes)
+    return replace(found, at=tuple(sorted({*short.at, *found.at})))
 
 
 def toys(settings: ToySettings, **changes: Any) -> Toys:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import Evidence, Results
 from skiplab.studies.littwin2017.bn_start.trials import (
-    BY_UNIT,
     DEVIATION,
     MOMENT,
     VARIANTS,
     streams,
 )
 from skiplab.studies.littwin2017.path_measures import DEPTH
-from skiplab.studies.littwin2017.start_paths import start_paths
+from skiplab.studies.littwin2017.start_paths import INPUTS, start_paths
 
 if TYPE_CHECKING:
     import numpy as np
 
+USUAL = "networks"  # the stage of all networks but the larger ones
 LAST = 10  # the toys' depth
-DEEP = (20, 30, 40, 50, 60)  # layers that are judged beside the first ten
+DEEP = (20, 30, 40, 50, 60)  # layers beside the first ten
 HEADLINE = "10 blocks, weights N(0, 1/n)"
 GAINS = {0.3: "weights N(0, .09/n)", 2**0.5: "weights N(0, 2/n), He's"}
 
@@ -36,7 +37,9 @@ def deviations_rise(results: Results) -> Iterator[Evidence]:
     for variant in VARIANTS:
         for width in (settings.wide, settings.width):
             samples = [
-                results.sample(streams, quantity=DEVIATION, variant=variant, width=width, layer=layer)
+                results.sample(
+                    streams, stage=USUAL, quantity=DEVIATION, variant=variant, width=width, layer=layer
+                )
                 for layer in layers
             ]
             rise = (
@@ -45,25 +48,39 @@ def deviations_rise(results: Results) -> Iterator[Evidence]:
             yield Evidence(f"{variant}, {width} units", samples, paired=True, detail=rise)
 
 
+def sizes(settings: Any) -> dict[str, tuple[int, int]]:
+    """Units and inputs of the larger networks in which the recursion is tried, by their words; the last decides."""
+    chosen = [(settings.wide, settings.large), (settings.large, INPUTS), (settings.large, settings.large)]
+    return {f"{width:,} units, {inputs:,} inputs": (width, inputs) for width, inputs in chosen}
+
+
 def adds_one(results: Results) -> Iterator[Evidence]:
-    """E[N_l²] − E[N_{l−1}²] against 1 in any layer; narrow networks and other ways of normalising unjudged."""
-    settings, layers = results.settings, judged_layers(results)
-    for layer in layers:
-        yield _added(results, BY_UNIT, settings.wide, layer, headline=True)
-    for variant in VARIANTS:
-        for width in (settings.wide, settings.width):
-            for layer in (layer for layer in (2, LAST, 30, 60) if layer in layers):
-                if (variant, width) != (BY_UNIT, settings.wide):
-                    yield _added(results, variant, width, layer, headline=False)
+    """E[N_l²] − E[N_{l−1}²] against 1 in layers 2 to 10 of the largest networks.
+
+    Unjudged: deeper layers; fewer units and inputs, which show the trend towards 1; other ways of normalising.
+    """
+    settings = results.settings
+    *smaller, largest = sizes(settings)
+    for layer in range(2, LAST + 1):
+        yield _added(results, largest, layer, headline=True, stage=largest)
+    further = [layer for layer in (LAST, 20, 30) if layer <= settings.deep]
+    for layer in further[1:]:
+        yield _added(results, largest, layer, stage=largest)
+    for name in reversed(smaller):
+        for layer in further:
+            yield _added(results, name, layer, stage=name)
+    for variant, width in product(VARIANTS, (settings.wide, settings.width)):
+        for layer in (layer for layer in (2, LAST, 20, 30, 60) if layer <= settings.layers):
+            name = f"{variant}, {width} units, {INPUTS} inputs"
+            yield _added(results, name, layer, stage=USUAL, variant=variant, width=width)
 
 
-def _added(results: Results, variant: str, width: int, layer: int, *, headline: bool) -> Evidence:
+def _added(results: Results, condition: str, layer: int, *, headline: bool = False, **where: Any) -> Evidence:
     before, after = (
-        results.sample(streams, quantity=MOMENT, variant=variant, width=width, layer=each)
-        for each in (layer - 1, layer)
+        results.sample(streams, quantity=MOMENT, layer=each, **where) for each in (layer - 1, layer)
     )
     return Evidence(
-        f"{variant}, {width} units, layer {layer}",
+        f"{condition}, layer {layer}",
         [after - before],
         paper_value=1.0,
         headline=headline,
@@ -102,6 +119,7 @@ def shorter_with_bn(results: Results) -> Iterator[Evidence]:
             paired=True,
             headline=condition == HEADLINE,
             detail=detail,
+            other_scale="gain" in own,
         )
 
 
@@ -142,4 +160,5 @@ def as_predicted(results: Results) -> Iterator[Evidence]:
                 [depths(results, norm, **own)],
                 paper_value=predicted,
                 headline=condition == HEADLINE,
+                other_scale="gain" in own,
             )

@@ -22,13 +22,14 @@ MOMENT, DEVIATION = "second moment", "deviation"
 
 @dataclass(frozen=True)
 class Streams:
-    """Settings: networks with one way of normalising, one per seed, ``layers`` deep."""
+    """Settings: networks with one way of normalising, one per seed, ``layers`` deep, on so many ``inputs``."""
 
     seeds: tuple[int, ...]
     variant: str
     width: int
     layers: int
     samples: int
+    inputs: int = INPUTS
 
 
 @trial("littwin2017/bn-streams", version=1)
@@ -43,7 +44,7 @@ def streams(settings: Streams, bench: Bench) -> pd.DataFrame:
     rows = []
     for seed in settings.seeds:
         net = BlockToy(
-            INPUTS,
+            settings.inputs,
             CLASSES,
             settings.width,
             settings.layers,
@@ -51,7 +52,7 @@ def streams(settings: Streams, bench: Bench) -> pd.DataFrame:
             dtype=torch.float64,
         )
         h = torch.randn(
-            settings.samples, INPUTS, generator=torch_generator(seed, "inputs"), dtype=torch.float64
+            settings.samples, settings.inputs, generator=torch_generator(seed, "inputs"), dtype=torch.float64
         )
         with torch.no_grad():
             for layer, block in enumerate(net.blocks, 1):

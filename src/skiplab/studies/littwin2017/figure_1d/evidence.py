@@ -24,39 +24,54 @@ def growth(
     return found[:, last] - found[:, 0]
 
 
+def beside(results: Results) -> Iterator[tuple[str, str, int]]:
+    """The strip's conditions in words, their stages, and until which epoch: the strip's, and the last one trained."""
+    short, last = results.settings.strip_epochs, results.settings.epochs
+    for stage in stages(results)[1:]:
+        yield stage, stage, short
+        if stage in results.settings.whole and last > short:
+            yield f"{stage}, {last} epochs", stage, last
+
+
 def grow(results: Results) -> Iterator[Evidence]:
     """Growth of the mean over skipped layers; by layer, as rms and under other choices unjudged."""
-    own = growth(results)
+    own, settings = growth(results), results.settings
     yield Evidence("skipped layers", [own[:, 1:].mean(1)], detail=learned(results, HEADLINE))
     for layer in range(own.shape[1]):
         yield Evidence(f"layer {layer + 1}", [own[:, layer]], headline=False)
     squared = growth(results, quantity="scale_rms")[:, 1:].mean(1)
     yield Evidence("skipped layers, rms of λ", [squared], headline=False)
-    short = growth(results, until=results.settings.strip_epochs)[:, 1:].mean(1)
-    yield Evidence(f"skipped layers, {results.settings.strip_epochs} epochs", [short], headline=False)
-    for stage in stages(results)[1:]:
-        other = growth(results, stage)[:, 1:].mean(1)
-        yield Evidence(stage, [other], headline=False, detail=learned(results, stage))
+    short = growth(results, until=settings.strip_epochs)[:, 1:].mean(1)
+    yield Evidence(f"skipped layers, {settings.strip_epochs} epochs", [short], headline=False)
+    for words, stage, until in beside(results):
+        other = growth(results, stage, until=until)[:, 1:].mean(1)
+        yield Evidence(words, [other], headline=False, detail=learned(results, stage, until))
 
 
 def grow_steadily(results: Results) -> Iterator[Evidence]:
     """Means over skipped layers at the first epoch and after every eighth of the training."""
-    for stage in (HEADLINE, *stages(results)[1:]):
-        epochs, found = over_epochs(results, stage, "scale")
-        chosen = [list(epochs).index(epoch) for epoch in trend_epochs(int(epochs.max()))]
-        condition = "skipped layers" if stage == HEADLINE else stage
-        samples = [found[:, place, 1:].mean(1) for place in chosen]
-        yield Evidence(condition, samples, paired=True, headline=stage == HEADLINE)
+    yield _steadily(results, "skipped layers", HEADLINE, results.settings.epochs, headline=True)
+    for words, stage, until in beside(results):
+        yield _steadily(results, words, stage, until)
+
+
+def _steadily(
+    results: Results, condition: str, stage: str, until: int, *, headline: bool = False
+) -> Evidence:
+    epochs, found = over_epochs(results, stage, "scale")
+    chosen = [list(epochs).index(epoch) for epoch in trend_epochs(until)]
+    samples = [found[:, place, 1:].mean(1) for place in chosen]
+    return Evidence(condition, samples, paired=True, headline=headline)
 
 
 def first_differs(results: Results) -> Iterator[Evidence]:
     """Growth of the first layer less that of the others, in the direction that the other half of the networks has."""
-    for stage in (HEADLINE, *stages(results)[1:]):
-        own = growth(results, stage)
+    headline = ("first layer against the others", HEADLINE, results.settings.epochs)
+    for condition, stage, until in (headline, *beside(results)):
+        own = growth(results, stage, until=until)
         apart = own[:, 0] - own[:, 1:].mean(1)
         words = "more" if len(apart) and apart.mean() > 0 else "less"
         detail = f"the first layer grows {words} by {abs(apart.mean()):.2f}" if len(apart) else ""
-        condition = "first layer against the others" if stage == HEADLINE else stage
         judged = in_the_others_direction(apart)
         yield Evidence(condition, [judged], headline=stage == HEADLINE, detail=detail)
 

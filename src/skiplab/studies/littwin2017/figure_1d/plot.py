@@ -10,8 +10,8 @@ from skiplab.figures.colours import in_order
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.littwin2017.figure_1d.evidence import HEADLINE, growth
-from skiplab.studies.littwin2017.toy_evidence import over_epochs, stages
+from skiplab.studies.littwin2017.figure_1d.evidence import HEADLINE, beside, growth
+from skiplab.studies.littwin2017.toy_evidence import key_above, over_epochs
 
 FIRST, SKIPPED = "#D55E00", "#0072B2"
 LINES = 6  # epochs of panel a
@@ -19,7 +19,7 @@ LINES = 6  # epochs of panel a
 
 def draw(results: Results) -> Figure:
     """Draw figure 1d, the same over epochs, and the strip of other choices."""
-    figure, axes = new_figure(3, width=PAGE_WIDTH, height=3.0)
+    figure, axes = new_figure(3, width=PAGE_WIDTH, height=3.3)
     _by_layer(axes[0, 0], results)
     _over_training(axes[0, 1], results)
     _strip(axes[0, 2], results)
@@ -53,17 +53,23 @@ def _over_training(ax: Axes, results: Results) -> None:
 
 
 def _strip(ax: Axes, results: Results) -> None:
-    """What is gained under every choice after as many epochs as the shortest have, each network a dot."""
-    names = stages(results)
-    for place, stage in enumerate(names):
-        moved = growth(results, stage, until=results.settings.strip_epochs)
-        for values, colour, shift in (
-            (moved[:, 0], FIRST, -0.17),
-            (moved[:, 1:].mean(1), SKIPPED, 0.17),
+    """What is gained after the strip's epochs and, where there are more, at the end; each dot a network."""
+    short, last = results.settings.strip_epochs, results.settings.epochs
+    rows = [(HEADLINE, HEADLINE, short), *beside(results)]
+    if last > short:
+        rows.insert(1, (f"{HEADLINE}, {last} epochs", HEADLINE, last))
+    for place, (_, stage, until) in enumerate(rows):
+        moved = growth(results, stage, until=until)
+        for label, values, colour, shift in (
+            ("first layer", moved[:, 0], FIRST, -0.17),
+            ("skipped layers", moved[:, 1:].mean(1), SKIPPED, 0.17),
         ):
-            ax.plot(values, np.full(len(values), place + shift), "o", color=colour, markersize=2.6, alpha=0.6)
+            at = np.full(len(values), place + shift)
+            own = "_" if place else label
+            ax.plot(values, at, "o", color=colour, markersize=2.6, alpha=0.6, label=own)
     ax.axvline(0.0, color="#888888", linewidth=0.7, linestyle=(0, (3, 3)))
-    ax.set_yticks(range(len(names)), names, fontsize=6.5)
+    ax.set_yticks(range(len(rows)), [words for words, _, _ in rows], fontsize=6)
     ax.invert_yaxis()
-    ax.set(xlabel=r"gain of mean $|\lambda_l|$", title=f"after {results.settings.strip_epochs} epochs")
+    ax.set(xlabel=rf"gain of mean $|\lambda_l|$" f"\nin {short} epochs")
     ax.grid(False, axis="y")
+    key_above(ax)

@@ -13,7 +13,7 @@ from skiplab.studies.littwin2017.toys import train
 if TYPE_CHECKING:
     import numpy as np
 
-HEADLINE = "gain 1"
+HEADLINE, SMALL = "gain 1", "gain .3"
 
 
 def norms(results: Results, stage: str, quantity: str = "weight_norm") -> tuple[np.ndarray, np.ndarray]:
@@ -24,17 +24,36 @@ def norms(results: Results, stage: str, quantity: str = "weight_norm") -> tuple[
 
 def grows(results: Results) -> Iterator[Evidence]:
     """ln of ‖w‖ at the end over ‖w‖ at the start."""
+    yield _growth(results, HEADLINE, headline=True)
+    yield _growth(results, HEADLINE, words="hidden layers alone", quantity="hidden_norm")
+    short = results.settings.strip_epochs
+    yield _growth(results, HEADLINE, words=f"{short} epochs", until=short)
+    for stage in stages(results)[1:]:
+        yield _growth(results, stage)
+
+
+def _growth(
+    results: Results,
+    stage: str,
+    *,
+    words: str = "",
+    quantity: str = "weight_norm",
+    until: int | None = None,
+    headline: bool = False,
+) -> Evidence:
     import numpy as np
 
-    kinds = [(stage, stage, "weight_norm") for stage in stages(results)]
-    kinds.insert(1, (f"{HEADLINE}, hidden layers alone", HEADLINE, "hidden_norm"))
-    for condition, stage, quantity in kinds:
-        found = norms(results, stage, quantity)[1]
-        moved = np.log(found[:, -1] / found[:, 0]) if len(found) else []
-        detail = f"{found[:, 0].mean():.1f} to {found[:, -1].mean():.1f}" if len(found) else ""
-        yield Evidence(
-            condition, [moved], headline=condition == HEADLINE, detail=f"{detail}; {learned(results, stage)}"
-        )
+    epochs, found = norms(results, stage, quantity)
+    last = -1 if until is None else list(epochs).index(until)
+    moved = np.log(found[:, last] / found[:, 0]) if len(found) else []
+    size = f"{found[:, 0].mean():.1f} to {found[:, last].mean():.1f}; " if len(found) else ""
+    return Evidence(
+        f"{stage}, {words}" if words else stage,
+        [moved],
+        headline=headline,
+        detail=size + learned(results, stage, until),
+        other_scale=stage == SMALL,
+    )
 
 
 def grows_steadily(results: Results) -> Iterator[Evidence]:
@@ -43,27 +62,38 @@ def grows_steadily(results: Results) -> Iterator[Evidence]:
         epochs, found = norms(results, stage)
         chosen = [list(epochs).index(epoch) for epoch in trend_epochs(int(epochs.max()))]
         samples = [found[:, place] for place in chosen]
-        yield Evidence(stage, samples, paired=True, headline=stage == HEADLINE)
+        other = stage == SMALL
+        yield Evidence(stage, samples, paired=True, headline=stage == HEADLINE, other_scale=other)
 
 
-def shares(results: Results, stage: str, quantity: str, since: int = 1) -> np.ndarray:
-    """What force or noise adds to ‖w‖² from an epoch on, in units of ‖w‖² before training; one number per network."""
+def shares(
+    results: Results, stage: str, quantity: str, since: int = 1, until: int | None = None
+) -> np.ndarray:
+    """What force or noise adds to ‖w‖² in some epochs, in units of ‖w‖² before training; one number per network."""
     rows = results.rows(train, stage=stage, quantity=quantity, diverged=False)
-    total = rows[rows["epoch"] >= since].groupby("seed")["value"].sum().to_numpy()
+    chosen = rows["epoch"].between(since, rows["epoch"].max() if until is None else until)
+    total = rows[chosen].groupby("seed")["value"].sum().to_numpy()
     start = norms(results, stage)[1][:, 0]
     return total / start**2
 
 
 def force(results: Results) -> Iterator[Evidence]:
     """Σ −2μwᵀg over the training, from the first epoch or from the second on."""
-    for stage in stages(results):
-        noise = shares(results, stage, "noise").mean() if len(norms(results, stage)[1]) else float("nan")
-        for since in (1, 2):
-            condition = stage if since == 1 else f"{stage}, from epoch 2"
-            detail = f"noise adds {noise:.2f}" if since == 1 else ""
-            yield Evidence(
-                condition,
-                [shares(results, stage, "force", since)],
-                headline=condition == HEADLINE,
-                detail=detail,
-            )
+    short = results.settings.strip_epochs
+    spans: list[tuple[str, str, int, int | None]] = [
+        (HEADLINE, HEADLINE, 1, None),
+        (f"{HEADLINE}, from epoch 2", HEADLINE, 2, None),
+        (f"{HEADLINE}, {short} epochs", HEADLINE, 1, short),
+    ]
+    for stage in stages(results)[1:]:
+        spans += [(stage, stage, 1, None), (f"{stage}, from epoch 2", stage, 2, None)]
+    for condition, stage, since, until in spans:
+        kept = len(norms(results, stage)[1])
+        noise = shares(results, stage, "noise", since, until).mean() if kept else float("nan")
+        yield Evidence(
+            condition,
+            [shares(results, stage, "force", since, until)],
+            headline=condition == HEADLINE,
+            detail=f"noise adds {noise:.2f}",
+            other_scale=stage == SMALL,
+        )

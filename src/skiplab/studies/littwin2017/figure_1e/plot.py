@@ -10,11 +10,12 @@ from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.studies.littwin2017.figure_1e.evidence import HEADLINE, norms, shares
-from skiplab.studies.littwin2017.toy_evidence import stages
+from skiplab.studies.littwin2017.toy_evidence import key_above, stages
 from skiplab.studies.littwin2017.toys import train
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 FORCE, NOISE = "#332288", "#999933"
+PUSH, STEPS = r"$-2\mu\, w^\top g$", r"$\mu^2\Vert g\Vert^2$"
 
 
 def draw(results: Results) -> Figure:
@@ -36,18 +37,22 @@ def _norms(ax: Axes, results: Results) -> None:
         if len(found):
             mean, low, high = mean_interval(found / found[:, :1])
             ax.fill_between(epochs * steps, low, high, color=colour, alpha=0.15, linewidth=0)
-            ax.plot(epochs * steps, mean, color=colour, label=stage)
+            ax.plot(epochs * steps, mean, color=colour, label=stage.replace(", ", ",\n"))
+            ax.plot(epochs[-1] * steps, mean[-1], "o", color=colour, markersize=3)
     ax.axhline(1.0, color="#888888", linewidth=0.7, linestyle=(0, (3, 3)))
+    ax.set_yscale("log")
+    ax.set_yticks([1, 1.5, 2, 3, 4, 5], ["1", "1.5", "2", "3", "4", "5"])
+    ax.minorticks_off()
     ax.set(xlabel="iteration", ylabel=r"$\Vert w\Vert$ / $\Vert w\Vert$ before training")
-    ax.legend(fontsize=6.5)
+    ax.legend(loc="upper right", fontsize=6, handlelength=1.2, borderaxespad=0.1)
 
 
 def _parts(ax: Axes, results: Results) -> None:
     """Force and noise summed up to an epoch, in the deciding condition."""
     start = norms(results, HEADLINE)[1][:, :1] ** 2
     for quantity, colour, label in (
-        ("force", FORCE, r"$-2\mu\, w^\top g$"),
-        ("noise", NOISE, r"$\mu^2\Vert g\Vert^2$"),
+        ("force", FORCE, PUSH),
+        ("noise", NOISE, STEPS),
     ):
         rows = results.rows(train, stage=HEADLINE, quantity=quantity, diverged=False)
         wide = rows.pivot_table(index="seed", columns="epoch", values="value", observed=True)
@@ -60,15 +65,25 @@ def _parts(ax: Axes, results: Results) -> None:
 
 
 def _sums(ax: Axes, results: Results) -> None:
-    names = stages(results)
-    for place, stage in enumerate(names):
-        for quantity, colour, shift in (("force", FORCE, -0.15), ("noise", NOISE, 0.15)):
-            values = shares(results, stage, quantity) if len(norms(results, stage)[1]) else np.empty(0)
-            ax.plot(values, np.full(len(values), place + shift), "o", color=colour, markersize=2.6, alpha=0.6)
+    """Sums of both parts after the strip's epochs, and of the deciding networks at the end; dots are networks."""
+    short, last = results.settings.strip_epochs, results.settings.epochs
+    rows = [(stage, stage, short) for stage in stages(results)]
+    if last > short:
+        rows.insert(1, (f"{HEADLINE}, {last} epochs", HEADLINE, last))
+    for place, (_, stage, until) in enumerate(rows):
+        for label, quantity, colour, shift in ((PUSH, "force", FORCE, -0.15), (STEPS, "noise", NOISE, 0.15)):
+            kept = len(norms(results, stage)[1])
+            values = shares(results, stage, quantity, until=until) if kept else np.empty(0)
+            at = np.full(len(values), place + shift)
+            own = "_" if place else label
+            ax.plot(values, at, "o", color=colour, markersize=2.6, alpha=0.6, label=own)
     ax.axvline(0.0, color="#888888", linewidth=0.7, linestyle=(0, (3, 3)))
     ax.set_xscale("symlog", linthresh=1)
+    ax.margins(x=0.12)
     ax.set_xticks([-10, -1, 0, 1, 10], ["−10", "−1", "0", "1", "10"])
+    ax.minorticks_off()
     ax.grid(False, axis="y")
-    ax.set_yticks(range(len(names)), names, fontsize=6.5)
+    ax.set_yticks(range(len(rows)), [words.replace(", ", ",\n") for words, _, _ in rows], fontsize=6.5)
     ax.invert_yaxis()
-    ax.set(xlabel=r"added to $\Vert w\Vert^2$ (start = 1)", title="to the end")
+    ax.set(xlabel=rf"added to $\Vert w\Vert^2$ (start = 1)" f"\nin {short} epochs")
+    key_above(ax)

@@ -13,7 +13,7 @@ from skiplab.studies.littwin2017.toys import train
 
 RATE = 0.05  # ours; at .1, figure 1d's, some networks without normalisation may diverge
 STRIP: dict[str, dict[str, Any]] = {
-    "gain .3": {"gain": 0.3},
+    evidence.SMALL: {"gain": 0.3},
     "rate .01": {"rate": 0.01},
     "rate .1": {"rate": 0.1},
     "unit covariances, Bayes .69": {"covariances": "unit"},
@@ -49,7 +49,9 @@ STUDY = Study(
     id="littwin2017/figure-1e",
     words=__file__,
     settings=scales(
-        Settings, quick={**QUICK, "strip": ("gain .3", "rate .01")}, smoke={**SMOKE, "strip": ("gain .3",)}
+        Settings,
+        quick={**QUICK, "strip": (evidence.SMALL, "rate .01")},
+        smoke={**SMOKE, "strip": (evidence.SMALL,)},
     ),
     stages=(networks,),
     figure=figure,

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Results
+from skiplab.studies.littwin2017.judged import judged
 from skiplab.studies.littwin2017.resnet_settings import CONTROLS, FLOAT32, PLAIN
 from skiplab.studies.littwin2017.resnets import RATE_KEPT
 
@@ -18,7 +19,7 @@ WAVING = 0.8  # of blocks, 12 of 15, have the same sign
 
 def grow(results: Results) -> Iterator[Evidence]:
     """ln of the mean absorbed norm at the first drop and at the end over that after one epoch."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, kept, means, same_seeds, sets
+    from skiplab.studies.littwin2017.resnet_evidence import kept, means, same_seeds, sets
 
     settings = results.settings
     for data, name, doubt in sets(results):
@@ -42,7 +43,7 @@ def grow(results: Results) -> Iterator[Evidence]:
 
 def ordered(results: Results) -> Iterator[Evidence]:
     """Mean absorbed norms at the epochs whose lines the figure draws, epoch 0 left out."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     for data, name, doubt in sets(results):
         found = means(results, data, "absorbed")
@@ -52,7 +53,7 @@ def ordered(results: Results) -> Iterator[Evidence]:
 
 def faster(results: Results) -> Iterator[Evidence]:
     """The slope after the first drop less that before it, in units of the mean slope before it."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     settings = results.settings
     drop = settings.drops[0]
@@ -75,7 +76,7 @@ def _gain(late: np.ndarray, early: np.ndarray) -> np.ndarray:
 
 def because_of_the_drop(results: Results) -> Iterator[Evidence]:
     """The slope after the drop less that of the same networks whose rate was kept, in units of the slope before."""
-    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, means, same_seeds
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, means, same_seeds
 
     settings = results.settings
     for data, name, doubt in control_set(results):
@@ -89,7 +90,7 @@ def waving(results: Results) -> Iterator[Evidence]:
     """The share of blocks whose second convolution differs from the first in the commoner direction, at the end."""
     import numpy as np
 
-    from skiplab.studies.littwin2017.resnet_evidence import judged, layers, sets
+    from skiplab.studies.littwin2017.resnet_evidence import layers, sets
 
     for data, name, doubt in sets(results):
         found = layers(results, data, "absorbed")[1][:, -1, 1:]
@@ -97,18 +98,18 @@ def waving(results: Results) -> Iterator[Evidence]:
         blocks = found.shape[1] // 2
         needed = math.ceil(WAVING * blocks)
         share = np.maximum(larger, 1 - larger)
-        detail = {"detail": f"second above first in {larger.mean():.0%} of {blocks} blocks"}
-        yield judged(name, [share - (needed - 1) / blocks], doubt, **({} if doubt else detail))
+        detail = f"second above first in {larger.mean():.0%} of {blocks} blocks"
+        yield judged(name, [share - (needed - 1) / blocks], doubt, detail=detail)
 
 
 def needs_skips(results: Results) -> Iterator[Evidence]:
     """Growth until the second drop of residual networks and of plain ones of the same seeds."""
-    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, kept, means, same_seeds
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, kept, means, same_seeds
 
     end = results.settings.drops[1]
     for data, name, doubt in control_set(results):
         if not kept(results, PLAIN):
-            yield Evidence(name, [[], []], detail="plain networks were not trained")
+            yield Evidence.without(name, NOT_RUN, "plain networks were not trained", samples=2)
             continue
         pair = same_seeds(means(results, data, "absorbed"), means(results, data, "absorbed", PLAIN))
         yield judged(name, [each.log_ratio(end, 1) for each in pair], doubt, paired=True)

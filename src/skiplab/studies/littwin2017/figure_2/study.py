@@ -42,6 +42,7 @@ STUDY = Study(
             evidence.ordered,
             Ordered(),
             unit="mean norm",
+            source="ours",
         ),
         Claim(
             "faster-after-the-drop",

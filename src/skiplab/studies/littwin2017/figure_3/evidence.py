@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from skiplab.reproduction import Evidence, Results
+from skiplab.studies.littwin2017.judged import judged
 from skiplab.studies.littwin2017.resnets import RATE_KEPT, SCALES_SPARED
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def rise(results: Results) -> Iterator[Evidence]:
     """ln of mean ‖γ‖ at the first drop over that before training."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     for data, name, doubt in sets(results):
         found = means(results, data, "scale")
@@ -25,7 +26,7 @@ def rise(results: Results) -> Iterator[Evidence]:
 
 def fall(results: Results) -> Iterator[Evidence]:
     """ln of mean ‖γ‖ at the first drop over that at the second."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     first, second = results.settings.drops
     for data, name, doubt in sets(results):
@@ -34,7 +35,7 @@ def fall(results: Results) -> Iterator[Evidence]:
 
 def turn(results: Results) -> Iterator[Evidence]:
     """The epoch at which a broken line fits mean ‖γ‖ best, less the first one with the lower rate (81)."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     first, second = results.settings.drops
     for data, name, doubt in sets(results):
@@ -58,18 +59,31 @@ def knots(curves: Curves, start: int, end: int) -> np.ndarray:
 
 
 def because_of_the_drop(results: Results) -> Iterator[Evidence]:
-    """ln of mean ‖γ‖ at the second drop, of networks whose rate was kept over the others of the same seeds."""
-    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, means, same_seeds
+    """How much of the turn of ln mean ‖γ‖ is absent where the rate is kept, less half of it.
 
-    second = results.settings.drops[1]
+    A turn is the slope after the drop less that before it, times the epochs that the later slope is taken over.
+    """
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, means, same_seeds
+
+    settings = results.settings
+    span, second = settings.late[1] - settings.late[0], settings.drops[1]
     for data, name, doubt in control_set(results):
-        pair = same_seeds(means(results, data, "scale", branch=RATE_KEPT), means(results, data, "scale"))
-        yield judged(name, [each.log().at(second) for each in pair], doubt, paired=True)
+        lowered, kept = same_seeds(
+            means(results, data, "scale"), means(results, data, "scale", branch=RATE_KEPT)
+        )
+        before = lowered.log().slopes(settings.early)
+        turns = [(each.log().slopes(settings.late) - before) * span for each in (lowered, kept)]
+        detail = (
+            f"turns by {turns[0].mean():.3f} where the rate is lowered, by {turns[1].mean():.3f} elsewhere"
+        )
+        yield judged(name, [turns[1] - turns[0] / 2], doubt, detail=detail)
+        ends = [each.log().at(second) for each in (kept, lowered)]
+        yield judged(f"{name}, kept less lowered at the end", ends, doubt, paired=True, headline=False)
 
 
 def without_decay(results: Results) -> Iterator[Evidence]:
     """The same fall where γ does not decay after the drop."""
-    from skiplab.studies.littwin2017.resnet_evidence import control_set, judged, means
+    from skiplab.studies.littwin2017.resnet_evidence import control_set, means
 
     first, second = results.settings.drops
     for data, name, doubt in control_set(results):
@@ -78,17 +92,16 @@ def without_decay(results: Results) -> Iterator[Evidence]:
 
 
 def moves(results: Results) -> Iterator[Evidence]:
-    """From the first drop to the second: γ falls, absorbed norms rise; raw weights and 1/σ beside."""
-    from skiplab.studies.littwin2017.resnet_evidence import judged, means, sets
+    """From the first drop to the second absorbed norms rise; that γ falls, raw weights and 1/σ unjudged."""
+    from skiplab.studies.littwin2017.resnet_evidence import means, sets
 
     first, second = results.settings.drops
     for data, name, doubt in sets(results):
         for quantity, words, sign in (
-            ("scale", "γ falls", -1),
             ("absorbed", "absorbed norms rise", 1),
+            ("scale", "γ falls", -1),
             ("weight", "raw ‖w‖ rises", 1),
             ("inverse", "1/σ rises", 1),
         ):
             moved = sign * means(results, data, quantity).log_ratio(second, first)
-            headline = quantity in ("scale", "absorbed")
-            yield judged(f"{name}, {words}", [moved], doubt, headline=headline)
+            yield judged(f"{name}, {words}", [moved], doubt, headline=quantity == "absorbed")

@@ -53,8 +53,8 @@ STUDY = Study(
         ),
         Claim(
             "growth-moves-to-the-convolutions",
-            "After the drop the growth moves from the coefficients to the convolutions: while the former fall, the "
-            "absorbed norms rise.",
+            "After the drop the growth moves to the convolutions: with batch normalisation absorbed, their mean norm "
+            "rises.",
             evidence.moves,
             A_TWENTIETH,
             unit="ln of the mean",
@@ -62,7 +62,7 @@ STUDY = Study(
         ),
         Claim(
             "the-drop-turns-them",
-            "The coefficients end lower than those of the same networks whose rate is kept.",
+            "The lower rate turns the coefficients: where the rate is kept, more than half of the turn is absent.",
             evidence.because_of_the_drop,
             A_TWENTIETH,
             unit="ln of mean ‖γ‖",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction import NOT_RUN, NOT_SAID, Evidence, Results
 from skiplab.studies.littwin2017 import resnet_settings
+from skiplab.studies.littwin2017.judged import judged
 from skiplab.studies.littwin2017.path_measures import (
     BY_SIZE,
     CANCELLATION,
@@ -20,10 +22,12 @@ from skiplab.studies.littwin2017.paths.networks import (
     HE,
     SCALES,
     SMALL,
+    TOYS,
     WITH,
     WITHOUT,
     Group,
     doubt,
+    is_toy,
     resnet_groups,
     toy_group,
 )
@@ -32,9 +36,12 @@ from skiplab.studies.littwin2017.start_paths import start_paths
 if TYPE_CHECKING:
     import numpy as np
 
-LATER = "ResNet-32"  # where there are none yet
-NOT_YET = "trained at paper scale, on a GPU"
-EARLY = (0, 1)  # epochs
+LATER = "ResNet-32"
+NOT_YET = (
+    "not trained in this run, whose setting resnets is false; "
+    "`skiplab run littwin2017/paths --scale paper --device cuda` trains them"
+)
+EARLY = (1, 0)  # epochs; "in training" starts at 1
 RISE = 0.05  # of the depth: below, D does not rise and nothing can be said of what makes it rise
 
 
@@ -47,11 +54,10 @@ def groups(results: Results) -> Iterator[tuple[Group, bool, str]]:
         yield group, True, doubt(results, group)
 
 
-def judged(condition: str, samples: list[Any], why_not: str, **more: Any) -> Evidence:
-    """Evidence, or none where there is a reason not to judge."""
-    if why_not:
-        return Evidence(condition, [[] for _ in samples], detail=why_not, **more)
-    return Evidence(condition, samples, **more)
+def waiting(results: Results, samples: int = 1) -> Iterator[Evidence]:
+    """The condition of ResNets where a run leaves them out."""
+    if not results.settings.resnets:
+        yield Evidence.without(LATER, NOT_RUN, NOT_YET, samples)
 
 
 def depths(results: Results, group: Group, quantity: str = DEPTH) -> tuple[np.ndarray, np.ndarray]:
@@ -61,33 +67,26 @@ def depths(results: Results, group: Group, quantity: str = DEPTH) -> tuple[np.nd
 
 
 def starts_below_half(results: Results) -> Iterator[Evidence]:
-    """½ − D/p before training; He's weights unjudged."""
+    """½ − D/p before training; smaller weights and He's unjudged."""
     for group, headline, why_not in groups(results):
-        found = depths(results, group)[1][:, 0]
-        detail = f"D is {group.blocks * found.mean():.2f} of {group.blocks}"
-        yield judged(group.name, [0.5 - found], why_not, headline=headline, **_told(detail, why_not))
+        found = 0.5 - depths(results, group)[1][:, 0]
+        detail = f"D is {group.blocks * (0.5 - found.mean()):.2f} of {group.blocks}"
+        if headline:
+            yield judged(group.name, [found], why_not, detail=detail)
+        else:
+            yield Evidence(group.name, [found], headline=False, other_scale=True, detail=detail)
     he = scaled_depths(results, "none", gain=HE)
-    yield Evidence("no BN, He's weights", [0.5 - he], headline=False)
-    if not results.settings.resnets:
-        yield Evidence(LATER, [[]], detail=NOT_YET)
-
-
-def _told(detail: str, why_not: str) -> dict[str, str]:
-    return {} if why_not else {"detail": detail}
+    yield Evidence("no BN, He's weights", [0.5 - he], headline=False, other_scale=True)
+    yield from waiting(results)
 
 
 def deeper(results: Results) -> Iterator[Evidence]:
-    """D/p of ResNets at the end and before training; from epoch 1 and by |c_r| unjudged."""
+    """D/p at the end and before training; small networks, from epoch 1 and by |c_r| unjudged."""
     for group in resnet_groups(results):
         yield from _deepening(results, group, True, doubt(results, group))
-    if not results.settings.resnets:
-        yield Evidence(LATER, [[], []], paired=True, detail=NOT_YET)
-
-
-def toys_deeper(results: Results) -> Iterator[Evidence]:
-    """D/p of the small networks at the end and before training; of those without BN its sign depends on the gain."""
-    for name in (WITH, WITHOUT, SMALL, FROZEN):
-        yield from _deepening(results, toy_group(results, name), name == WITH, "")
+    for name in TOYS:
+        yield from _deepening(results, toy_group(results, name), False, "")
+    yield from waiting(results, samples=2)
 
 
 def _deepening(results: Results, group: Group, headline: bool, why_not: str) -> Iterator[Evidence]:
@@ -97,8 +96,8 @@ def _deepening(results: Results, group: Group, headline: bool, why_not: str) -> 
         f"D goes from {p * found[:, 0].mean():.2f} to {p * found[:, -1].mean():.2f} of {p}, "
         f"Σc²/(Σc)² from {_median(opposed[:, 0])} to {_median(opposed[:, -1])}"
     )
-    more = _told(detail, why_not)
-    yield judged(group.name, [found[:, -1], found[:, 0]], why_not, paired=True, headline=headline, **more)
+    samples = [found[:, -1], found[:, 0]]
+    yield judged(group.name, samples, why_not, paired=True, headline=headline, detail=detail)
     sizes, gradients = (depths(results, group, q)[1] for q in (BY_SIZE, GRADIENT_DEPTH))
     beside = {
         f"from epoch {epochs[1]}": [found[:, -1], found[:, 1]],
@@ -122,8 +121,7 @@ def deeper_and_deeper(results: Results) -> Iterator[Evidence]:
     for name in (WITH, WITHOUT, SMALL):
         samples = _once_begun(results, toy_group(results, name))
         yield Evidence(name, samples, paired=True, headline=False)
-    if not results.settings.resnets:
-        yield Evidence(LATER, [[], []], paired=True, detail=NOT_YET)
+    yield from waiting(results, samples=2)
 
 
 def _once_begun(results: Results, group: Group) -> list[np.ndarray]:
@@ -132,29 +130,34 @@ def _once_begun(results: Results, group: Group) -> list[np.ndarray]:
     return list(found.T[1:] if found.shape[1] > 2 else found.T)
 
 
-def early_gradients(normalised: bool) -> Found:
-    """The share of the squared gradient from paths shorter than p/2, less ½, at first and after an epoch.
+def early_gradients(results: Results) -> Iterator[Evidence]:
+    """The share of the squared gradient from paths shorter than p/2, less ½, after an epoch; at first unjudged.
 
-    Of networks with BN (``normalised``), or of those without.
+    Networks without BN, of which section 4.1 does not speak, are unjudged too.
     """
-
-    def found(results: Results) -> Iterator[Evidence]:
-        import numpy as np
-
-        for group, headline, why_not in groups(results):
-            if (group.name in (WITHOUT, SMALL)) == normalised:
+    for group, headline, why_not in groups(results):
+        normalised = group.name not in (WITHOUT, SMALL)
+        for epoch in EARLY:
+            if epoch not in group.curve(results, DEPTH)[0]:
                 continue
-            for epoch in EARLY:
-                if epoch not in group.curve(results, DEPTH)[0]:
-                    continue
-                shares = group.by_length(results, GRADIENT_SHARE, epoch)
-                short = shares[:, np.arange(shares.shape[1]) < group.blocks / 2].sum(1)
-                more = {"headline": headline, **_told(f"{short.mean():.2f} of the gradient", why_not)}
-                yield judged(f"{group.name}, epoch {epoch}", [short - 0.5], why_not, **more)
-        if normalised and not results.settings.resnets:
-            yield Evidence(LATER, [[]], detail=NOT_YET)
+            short = shorter_than_half(group.by_length(results, GRADIENT_SHARE, epoch), group.blocks)
+            yield judged(
+                f"{group.name}, epoch {epoch}",
+                [short - 0.5],
+                why_not,
+                headline=headline and normalised and epoch > 0,
+                detail=f"{short.mean():.2f} of the gradient",
+            )
+    yield from waiting(results)
 
-    return found
+
+def shorter_than_half(shares: np.ndarray, blocks: int) -> np.ndarray:
+    """The share (networks) of lengths below half the depth; half of that at exactly half of it, which is neither."""
+    import numpy as np
+
+    lengths = np.arange(shares.shape[1])
+    below: np.ndarray = shares @ ((lengths < blocks / 2) + 0.5 * (lengths == blocks / 2))
+    return below
 
 
 def scaled_depths(results: Results, norm: str, **where: float) -> np.ndarray:
@@ -193,44 +196,65 @@ def pairs(results: Results) -> Iterator[tuple[Group, Group, str]]:
 
 def main_mechanism(results: Results) -> Iterator[Evidence]:
     """How much of D's rise is missing where λ stays 1, less half the rise; nothing where D does not rise."""
+    import numpy as np
+
     for group, other, why_not in pairs(results):
         (epochs, free), (shorter, still) = depths(results, group), depths(results, other)
-        count, last = len(still), list(epochs).index(shorter[-1])
-        rise = free[:count, last] - free[:count, 0]
-        held = still[:, -1] - still[:, 0]
-        why_not = why_not or _no_rise(rise, group.blocks)
+        last = list(epochs).index(shorter[-1])
+        ours, theirs = group.seeds(results), other.seeds(results)
+        both = [seed for seed in ours if seed in theirs]
+        rise = (free[:, last] - free[:, 0])[[ours.index(seed) for seed in both]]
+        held = (still[:, -1] - still[:, 0])[[theirs.index(seed) for seed in both]]
         errors = [each.curve(results, "test_error", 0)[1][:, -1].mean() for each in (group, other)]
+        tested = f"test errors {errors[0]:.3f} and {errors[1]:.3f} with scales that stay 1"
         detail = (
             f"D rises by {group.blocks * rise.mean():.2f}, with scales that stay 1 by "
-            f"{group.blocks * held.mean():.2f}; test errors {errors[0]:.3f} and {errors[1]:.3f}"
+            f"{group.blocks * held.mean():.2f}; {tested}"
         )
-        yield judged(group.name, [rise / 2 - held], why_not, **_told(detail, why_not))
-    if not results.settings.resnets:
-        yield Evidence(LATER, [[]], detail=NOT_YET)
+        lost = partial(np.subtract, rise / 2, held)
+        yield _of_a_rise(group, lost, rise, why_not, detail=detail, beside=f"; {tested}")
+    yield from waiting(results)
 
 
-def _no_rise(rise: np.ndarray, blocks: int) -> str:
-    if rise.mean() >= RISE:
-        return ""
-    return f"D does not rise: {blocks * rise.mean():+.2f} of {blocks}"
+def _of_a_rise(
+    group: Group,
+    sample: Callable[[], np.ndarray],
+    rise: np.ndarray,
+    why_not: str,
+    *,
+    headline: bool = True,
+    detail: str = "",
+    beside: str = "",
+) -> Evidence:
+    """Evidence on what goes with a rise of D; where D does not rise, a row without numbers.
+
+    Of small networks that row is a further one: the claim is about networks whose D rises.
+    """
+    if why_not or rise.mean() >= RISE:
+        return judged(group.name, [[] if why_not else sample()], why_not, headline=headline, detail=detail)
+    rises = f"{group.blocks * rise.mean():+.2f} of {group.blocks}, {len(rise)} networks".replace("-", "−")
+    why_not = f"premise not met: D does not rise ({rises}){beside}"
+    return judged(group.name, [[]], why_not, headline=headline and not is_toy(group), missing=NOT_SAID)
 
 
 def low_before_deep(results: Results) -> Iterator[Evidence]:
     """The share of the training between a loss that has fallen by 90 % and a D that has risen by half."""
+    for group, headline, why_not in groups(results):
+        found = depths(results, group)[1]
+        rise = found[:, -1] - found[:, 0]
+        yield _of_a_rise(group, partial(lead, results, group), rise, why_not, headline=headline)
+    yield from waiting(results)
+
+
+def lead(results: Results, group: Group) -> np.ndarray:
+    """By how much of the training every network's loss has fallen by 90 % before its D has risen by half."""
     import numpy as np
 
-    for group, headline, why_not in groups(results):
-        epochs, found = depths(results, group)
-        seen, losses = training_loss(results, group)
-        why_not = why_not or _no_rise(found[:, -1] - found[:, 0], group.blocks)
-        samples = []
-        if not why_not:
-            risen = [crossing(epochs, own, 0.5) for own in found]
-            fallen = [crossing(seen, own, 0.9) for own in losses]
-            samples = (np.array(risen) - np.array(fallen)) / epochs[-1]
-        yield judged(group.name, [samples], why_not, headline=headline)
-    if not results.settings.resnets:
-        yield Evidence(LATER, [[]], detail=NOT_YET)
+    epochs, found = depths(results, group)
+    seen, losses = training_loss(results, group)
+    risen = [crossing(epochs, own, 0.5) for own in found]
+    fallen = [crossing(seen, own, 0.9) for own in losses]
+    return np.asarray((np.array(risen) - np.array(fallen)) / epochs[-1])
 
 
 def training_loss(results: Results, group: Group) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from skiplab.reproduction import Call, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.littwin2017 import resnet_settings, resnets, toy_settings, toys
 from skiplab.studies.littwin2017.figure_1e.study import RATE
+from skiplab.studies.littwin2017.path_measures import DEPTH
 from skiplab.studies.littwin2017.resnet_settings import LIMITS
 from skiplab.studies.littwin2017.start_paths import StartPaths, start_paths
 
@@ -72,10 +73,8 @@ def trained(results: Results) -> list[Call]:
         for name, own in TOYS.items()
     ]
     if settings.resnets:
-        kept = (resnet_settings.NETWORKS, resnet_settings.FROZEN)
-        own = resnet_sizes(settings)
-        every = replace(own, controls=tuple(c for c in own.controls if c in kept))
-        calls += resnet_settings.networks(Results(every))
+        own = replace(resnet_sizes(settings), controls=(resnet_settings.FROZEN,))
+        calls += resnet_settings.networks(Results(own))
     return calls
 
 
@@ -111,6 +110,10 @@ class Group:
         wide = rows.pivot_table(index="seed", columns="epoch", values="value", observed=True)
         return wide.columns.to_numpy(), wide.to_numpy(dtype=float)
 
+    def seeds(self, results: Results) -> list[int]:
+        """The seeds of the networks, in the order in which ``curve`` has them."""
+        return sorted({int(seed) for seed in self.rows(results, DEPTH)["seed"]})
+
     def by_length(self, results: Results, quantity: str, epoch: int) -> np.ndarray:
         """Shares (networks, lengths) at an epoch."""
         rows = matching(self.rows(results, quantity), epoch=epoch)
@@ -121,6 +124,11 @@ class Group:
 def toy_group(results: Results, name: str) -> Group:
     """Small networks of one kind."""
     return Group(name, toys.train, {"stage": name}, toy_sizes(results.settings).blocks)
+
+
+def is_toy(group: Group) -> bool:
+    """Whether a group's networks are small ones."""
+    return group.trial is toys.train
 
 
 def resnet_groups(results: Results, stage: str = resnet_settings.NETWORKS) -> Iterator[Group]:

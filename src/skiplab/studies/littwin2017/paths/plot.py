@@ -79,7 +79,11 @@ def _scales(ax: Axes, results: Results) -> None:
     cases = (
         ("all weights, no BN", WITHOUT, [scaled_depths(results, "none", gain=s) for s in SCALES]),
         ("λ of skipped layers, BN", WITH, [scaled_depths(results, "after", scale=s) for s in SCALES]),
-        ("all λ and shifts, BN", FROZEN, [scaled_depths(results, "after", every_scale=s) for s in SCALES]),
+        (
+            "all λ and shifts N(0, 1), BN",
+            FROZEN,
+            [scaled_depths(results, "after", every_scale=s) for s in SCALES],
+        ),
     )
     for words, name, several in cases:
         mean, low, high = mean_interval(np.stack(several, 1))

@@ -59,7 +59,7 @@ def _inside(ax: Axes, results: Results) -> None:
     ax.plot(ratio, rows["found"], "o", color=INSIDE, **DOT)
     ax.axvline(1, color="#888888", linewidth=0.8, linestyle=(0, (3, 2)))
     ax.axhline(0, color="#888888", linewidth=0.8)
-    ax.set(xscale="log", xlabel=r"$\|g_p\| / \|g_m\|$", ylabel=r"push on $|\lambda_l|$, skipped")
+    ax.set(xscale="log", xlabel=r"$\|g_p\| / \|g_m\|$", ylabel=r"push on skipped $|\lambda_l|$ / largest")
 
 
 def _sizes(ax: Axes, results: Results) -> None:
@@ -69,7 +69,7 @@ def _sizes(ax: Axes, results: Results) -> None:
     ax.axvspan(1 / most, 1, color="#EDEDED", linewidth=0)
     ax.plot(rows["through"] / rows["beside"], rows["found"], "o", color=SIZE, **DOT)
     ax.axhline(0, color="#888888", linewidth=0.8)
-    ax.set(xscale="log", xlabel=r"$\|g_p\| / \|g_m\|$", ylabel="push on $C$")
+    ax.set(xscale="log", xlabel=r"$\|g_p\| / \|g_m\|$", ylabel="push on $C$ / largest")
 
 
 def _forces(ax: Axes, results: Results) -> None:
@@ -83,5 +83,5 @@ def _forces(ax: Axes, results: Results) -> None:
         bars = [mean - low, high - mean]
         ax.errorbar(layers + shift, mean, bars, fmt="o", color=colour, markersize=3, capsize=1.5, label=when)
     ax.axhline(0, color="#888888", linewidth=0.8)
-    ax.set(xlabel="layer $l$", ylabel=r"push on $\lambda_l$, cross-entropy")
+    ax.set(xlabel="layer $l$", ylabel=r"push on $\lambda_l$ / $\mu\|g\|^2$", title="cross-entropy")
     ax.legend(loc="lower right", fontsize=6.5)
