@@ -50,8 +50,8 @@ _FOLDED = re.compile(r"(?:folded|rows)[-_ ]?(\d+)")
 _FULL_WIDTH = 128  # the papers fold 128 → 64 → … → 1
 _TAU = re.compile(r"tau-(\d*\.?\d+(?:e-?\d+)?)")
 _LIGHTEST_TAU = 0.5
-# Matplotlib's inferno, from the dense orthogonal matrix's black to where it is still seen on white.
-_SEQUENCE = ("#111111", "#420A68", "#932667", "#DD513A", "#FCA50A")
+# After matplotlib's viridis, from the dense orthogonal matrix's black to where it is still seen on white.
+_SEQUENCE = ("#111111", "#46409A", "#1F958B", "#6DBE45", "#F2B701")
 
 
 def colour_of(name: str) -> str:
@@ -85,7 +85,7 @@ def _is_known(key: str) -> bool:
 
 
 def in_order(count: int) -> list[str]:
-    """Colours of things that have an order, such as epochs: from light orange, the first, to black, the last."""
+    """Colours of things that have an order, such as epochs: from amber, the first, to black, the last."""
     return [_between(1 - place / max(count - 1, 1)) for place in range(count)]
 
 
@@ -114,12 +114,13 @@ def _folding(width: int) -> float:
 
 
 def _correlating(tau: float) -> float:
-    # τ = 0 is orthogonal; the values in use, .01 to .5, differ by factors, so their steps are nearly in log τ.
-    return min(math.log1p(100 * tau) / math.log1p(100 * _LIGHTEST_TAU), 1.0)
+    # τ = 0 is orthogonal; the values in use, .01 to .5, differ by factors, so their steps are nearly in log τ, and
+    # the smallest is as far from black as it is from the next ones.
+    return min(math.log1p(300 * tau) / math.log1p(300 * _LIGHTEST_TAU), 1.0)
 
 
 def _between(share: float) -> str:
-    """From black (0) to light orange (1) through the colours of a sequential map, which keep many lines apart."""
+    """From black (0) to amber (1) through the colours of a sequential map, which keep many lines apart."""
     place = share * (len(_SEQUENCE) - 1)
     start = min(int(place), len(_SEQUENCE) - 2)
     ends = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in _SEQUENCE[start : start + 2]]

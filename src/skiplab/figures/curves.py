@@ -54,12 +54,13 @@ def learning_curves(
     level: float = 0.95,
     labels: str = "legend",
     colours: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
 ) -> None:
     """Draw each condition's mean over runs with its interval; arrays are (runs, points).
 
     ``intervals`` maps a name to its own (low, high), each of shape (points,); a name left out gets Student's
     interval. A run that is NaN from some point on leaves a gap there, rather than a mean over survivors. ``colours``
-    are those of names that a user chose, by ``colours.distinct``.
+    are those of names that a user chose, by ``colours.distinct``, ``words`` what labels say in place of names.
     """
     checks.one_of("labels", labels, LABELS)
     chosen = colours or {}
@@ -70,7 +71,7 @@ def learning_curves(
             low, high = intervals[name]
         colour = chosen.get(name) or colour_of(name)
         ax.fill_between(x, low, high, color=colour, **_BAND)
-        ax.plot(x, mean, color=colour, label=label_of(name))
+        ax.plot(x, mean, color=colour, label=(words or {}).get(name) or label_of(name))
     ax.margins(x=0.02)
     _label(ax, labels)
 
@@ -82,6 +83,7 @@ def by_layer(
     *,
     level: float = 0.95,
     labels: str = "legend",
+    words: Mapping[str, str] | None = None,
 ) -> None:
     """Draw a positive quantity by layer on a logarithmic axis: the median over runs and its interval.
 
@@ -95,7 +97,8 @@ def by_layer(
         # A masked edge would cut the band out where only its lower end is zero.
         floor = array.min(initial=np.inf, where=array > 0)
         ax.fill_between(layers, np.maximum(low, floor), high, where=high > 0, color=colour_of(name), **_BAND)
-        ax.plot(layers, middle, color=colour_of(name), marker="o", markersize=2.5, label=label_of(name))
+        label = (words or {}).get(name) or label_of(name)
+        ax.plot(layers, middle, color=colour_of(name), marker="o", markersize=2.5, label=label)
     ax.margins(x=0.02)
     _label(ax, labels)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from skiplab.experiments.gain_figures import TITLES, best_curves, gains_panel
+from skiplab.experiments.gain_figures import TITLES, own_curves, gains_panel
 from skiplab.experiments.gains import LEARNED, chance
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import final_dots, heatmap, learning_curves
@@ -35,7 +35,7 @@ def panels(results: Results) -> Any:
     )
     symmetry.axhline(1, color="#999999", linewidth=0.8, zorder=0)
     symmetry.set(ylabel="accuracy ratio after rescaling", title="rescaling symmetry")
-    runs = {name: best_curves(results, data, kind, PROFILES) for name, kind in SHOWN.items()}
+    runs = {name: own_curves(results, data, kind, PROFILES) for name, kind in SHOWN.items()}
     epochs = range(1, settings.epochs + 1)
     learning_curves(curves, epochs, {name: _those(each, each[:, -1] >= least) for name, each in runs.items()})
     for name, each in runs.items():  # dead networks, one line each
