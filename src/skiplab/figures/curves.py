@@ -111,18 +111,28 @@ def final_dots(
     intervals: Sequence[tuple[float, float]] | None = None,
     level: float = 0.95,
     colours: Mapping[str, str] | None = None,
+    rings: Sequence[np.ndarray] | None = None,
 ) -> None:
-    """Draw every run as a dot, and beside the dots the mean with its interval."""
+    """Draw every run as a dot, and beside the dots the mean with its interval.
+
+    ``rings`` says for each sample which of its runs are rings, to set them apart.
+    """
     checks.require(
         len(names) == len(samples),
         f"final_dots got {len(names)} names for {len(samples)} samples; give each sample one name.",
     )
     for place, (name, sample) in enumerate(zip(names, samples, strict=True)):
         colour = (colours or {}).get(name) or colour_of(name)
-        values = np.sort(np.asarray(sample, dtype=float))
+        values = np.asarray(sample, dtype=float)
+        order = np.argsort(values, kind="stable")
+        ringed = np.zeros(len(values), bool) if rings is None else np.asarray(rings[place])[order]
+        values = values[order]
         # Multiples of the golden ratio spread neighbours evenly, so no random jitter is needed.
         shift = (np.arange(len(values)) * 0.6180339887 % 1 - 0.5) * 0.34
-        ax.scatter(place - 0.1 + shift, values, s=7, color=colour, alpha=0.55, linewidths=0)
+        across = place - 0.1 + shift
+        ax.scatter(across[~ringed], values[~ringed], s=7, color=colour, alpha=0.55, linewidths=0)
+        if ringed.any():
+            ax.scatter(across[ringed], values[ringed], s=9, facecolor="none", edgecolor=colour, linewidths=0.7)
         mean, low, high = (float(each) for each in mean_interval(values, level))
         if intervals is not None:
             low, high = intervals[place]

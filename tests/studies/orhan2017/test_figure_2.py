@@ -128,7 +128,7 @@ def test_networks_that_never_learn_are_left_out_of_a_further_row() -> None:
     one = dataclasses.replace(SETTINGS, gains=(1.0,))
     rows = {row.condition: row for row in judge(STUDY, Results(one, parts), "quick")
             if row.claim == "hyper-less-than-residual"}  # fmt: skip
-    alive, every = (rows[f"digits, best gains (1){who}"] for who in (", those that learn", ""))
+    alive, every = (rows[f"digits, best gains (1){who}"] for who in (", those that learn", ", all networks"))
     assert (alive.headline, every.headline) == (False, True)
     assert (alive.runs, every.runs) == (6, 8)
     assert alive.statistic == pytest.approx(0.1, abs=1e-6)

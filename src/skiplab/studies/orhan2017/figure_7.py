@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, Gains
-from skiplab.experiments.networks import SQRT2, last_accuracy
+from skiplab.experiments.networks import BRACKETED, SQRT2, last_accuracy
 from skiplab.reproduction import NOT_RUN, Claim, Evidence, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.bias_grid import (
     INIT,
@@ -35,7 +35,7 @@ against_weakest = SEARCHED.against_weakest
 class Settings(GridSettings):
     """A grid that goes on until the best gain, σ and λ lie inside it, searched on ten seeds for all epochs."""
 
-    gains: tuple[float, ...] = (0.1, 0.3, 1.0, SQRT2, 2.0)
+    gains: tuple[float, ...] = BRACKETED
     grid_gains: tuple[float, ...] = (1.0, SQRT2, 2.0)
     sigmas: tuple[float, ...] = (0.0, 0.3, 1.0, 3.0, 10.0)
     strengths: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)

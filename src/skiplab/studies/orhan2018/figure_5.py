@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from skiplab.experiments.apart import other_gains_apart
 from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare
 from skiplab.experiments.narrow_networks import (
     BEFORE,
@@ -15,6 +16,7 @@ from skiplab.experiments.narrow_networks import (
     narrow_searches,
     values,
 )
+from skiplab.experiments.networks import BRACKETED
 from skiplab.experiments.open_claims import open_if_glorot_disagrees
 from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
 from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
@@ -112,8 +114,9 @@ STUDY = Study(
         Settings,
         quick={**spectra_over_training.QUICK, **bias_reg.QUICK, "control_runs": 5},
         smoke={**spectra_over_training.SMOKE, **bias_reg.SMOKE, "control_runs": 2},
+        gains=BRACKETED,
     ),
-    stages=(search, decide),
+    stages=(other_gains_apart(search), other_gains_apart(decide)),
     figure=figure,
     claims=(
         Claim(
