@@ -215,7 +215,7 @@ def test_with_runs_as_there_plain_and_residual_are_the_earlier_papers() -> None:
         for size, by_gain in values.items()
         for model in MODELS
     ]
-    decided = figure_3.THREE.decide(Results(settings, tables))
+    decided = figure_3.STUDY.stages[1](Results(settings, tables))
     for model in figure_s1.TWO.models:
         members = figure_7.EXPERIMENT.members(Results(theirs), "cifar100-coarse", model, range(20))
         assert deciding_call(theirs, "cifar100-coarse", model, members) in decided
