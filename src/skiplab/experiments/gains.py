@@ -260,7 +260,7 @@ def of_accuracies(condition: Condition, models: Sequence[Model], detail: str = "
     samples = [accuracies(rows) for rows in condition.rows]
     learned = [sample >= least for sample in samples]
     shares = [
-        f"{model.name} {share_that(~each)}"
+        f"{named(model)} {share_that(~each)}"
         for model, each in zip(models, learned, strict=True) if not all(each)
     ]  # fmt: skip
     to_gain = condition.to_gain if len(samples) == 2 else ()
@@ -273,6 +273,11 @@ def of_accuracies(condition: Condition, models: Sequence[Model], detail: str = "
     alive = functools.reduce(operator.and_, learned)
     words = f"{condition.words}, those that learn"
     yield condition.evidence([sample[alive] for sample in samples], words, headline=False)
+
+
+def named(model: Model) -> str:
+    """What tells a model from the others of its study: its skip matrix, where that is not the identity."""
+    return model.name if model.skip == "identity" else model.skip
 
 
 def last_step(means: dict[float, float], gain: float) -> float:

@@ -21,6 +21,7 @@ _COLOURS = {
     "bias-l2-reg": "#56B4E9",
     "bias-init": "#332288",
     "bias-reg": "#882255",
+    "bias-reg-bn": "#DDAA33",  # the published version's yellow
     "dense-orthogonal": "#111111",
 }
 # The same thing under another name must not look like another thing.

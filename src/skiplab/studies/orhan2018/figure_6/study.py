@@ -74,6 +74,7 @@ STUDY = Study(
             compare(WITH_BN, BIAS_REG),
             kind=Greater(worth=ONE_POINT),
             unit="accuracy",
+            source="ours",
         ),
         Claim(
             "bn-approaches-residual",
