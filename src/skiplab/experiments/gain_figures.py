@@ -20,16 +20,17 @@ TITLES = {
     "svhn": "SVHN",
     "stl10": "STL-10",
 }
+MANY = 6  # lines, beyond which each is named at its end: a legend cannot tell so many greys apart
 Shown = Mapping[str, Model]  # by the name that has a colour
 
 
 def curves_and_gains(results: Results, shown: Shown) -> Any:
     """A column per data set: accuracy over epochs at each model's own gain above, last accuracy by gain below."""
-    from skiplab.figures.curves import learning_curves
+    from skiplab.figures.curves import label_ends, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
     settings = results.settings
-    width = 7.2 if len(settings.data) > 1 else 5.0
+    width = 7.2 if len(settings.data) > 1 or len(shown) > MANY else 5.0
     figure, axes = new_figure(columns=len(settings.data), rows=2, sharey=True, width=width, height=6.0)
     words = with_gains(results, shown)
     for column, data in enumerate(settings.data):
@@ -41,7 +42,10 @@ def curves_and_gains(results: Results, shown: Shown) -> Any:
         if column == 0:
             above.set_ylabel("training accuracy")
             below.set_ylabel("training accuracy, last epoch")
-    legend_above(figure, axes[0, 0], 2 if len(settings.data) == 1 else 4 if len(shown) > 6 else 3)
+    if len(shown) > MANY:
+        label_ends(axes[0, -1])
+    else:
+        legend_above(figure, axes[0, 0], 2 if len(settings.data) == 1 else 3)
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure

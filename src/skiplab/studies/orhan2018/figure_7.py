@@ -76,8 +76,8 @@ def fewer_zeros(results: Results) -> Iterator[Evidence]:
 def figure(results: Results) -> Any:
     """A column per data set: accuracy over epochs above, probability of zero responses below."""
     from skiplab.experiments.epoch_figures import over_epochs
-    from skiplab.experiments.gain_figures import TITLES, legend_above, own_curves, with_gains
-    from skiplab.figures.curves import learning_curves
+    from skiplab.experiments.gain_figures import TITLES, own_curves, with_gains
+    from skiplab.figures.curves import label_ends, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
     settings = results.settings
@@ -95,7 +95,7 @@ def figure(results: Results) -> Any:
         below.set_ylim(bottom=0)
     axes[0, 0].set_ylabel("training accuracy")
     axes[1, 0].set_ylabel("probability of zero responses")
-    legend_above(figure, axes[0, 0], 4)
+    label_ends(axes[0, -1])
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
