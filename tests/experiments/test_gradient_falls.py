@@ -15,7 +15,9 @@ from skiplab.experiments.gradient_falls import fall_along_a_line, falls, log_fal
 from skiplab.experiments.networks import GainSettings, Networks, Training
 from skiplab.reproduction.results import Part, Results
 
-GROWING = np.exp(np.arange(5.0))  # by a factor e a layer from the input up: over 5 layers ln(top) − ln(bottom) is 4
+GROWING = np.exp(
+    np.arange(5.0)
+)  # by a factor e a layer from the input up: over 5 layers ln(top) − ln(bottom) is 4
 
 
 def with_norms(seed: int, norms: Iterable[Sequence[float]]) -> pd.DataFrame:

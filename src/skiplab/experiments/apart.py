@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from skiplab.experiments.networks import GAINS, Networks
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.trial import Call
 
-Stage = Callable[[Results], Iterable[Call]]
+Stage = Callable[[Results], Sequence[Call]]
 # What Networks has one entry of per member.
 PER_MEMBER = ("seeds", "gains", "sigmas", "strengths", "means", "slopes", "offsets")
 
 
 def other_gains_apart(stage: Stage, gains: tuple[float, ...] = GAINS) -> Stage:
-    """The stage, with a trial for the members that have these gains, as other studies have it, and one for the rest."""
+    """The stage, with a trial for members that have these gains, as other studies have it, and one for the rest."""
 
     @functools.wraps(stage)
     def named(results: Results) -> list[Call]:
@@ -34,10 +35,12 @@ def _parts(call: Call, gains: tuple[float, ...]) -> Iterator[Call]:
     common = [gain in gains for gain in inner.gains]
     for here in dict.fromkeys(common):
         places = [place for place, each in enumerate(common) if each == here]
-        part = replace(
-            inner,
-            **{name: tuple(each[i] for i in places) for name in PER_MEMBER if (each := getattr(inner, name))},
-        )
+        own: dict[str, Any] = {
+            name: tuple(each[place] for place in places)
+            for name in PER_MEMBER
+            if (each := getattr(inner, name))
+        }
+        part = replace(inner, **own)
         settings = part if inner is call.settings else replace(call.settings, networks=part)
         label = re.sub(r"\d+ networks", f"{len(places)} networks", call.label)
         yield replace(call, settings=settings, label=label)

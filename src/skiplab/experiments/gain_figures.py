@@ -1,4 +1,4 @@
-"""Figures of gain experiments: learning curves at the gains judged, accuracy against gain, gradient norms by layer."""
+"""Figures of gain experiments: learning curves at the gains judged, accuracy by gain, gradient norms by layer."""
 
 from __future__ import annotations
 

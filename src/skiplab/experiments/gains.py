@@ -89,7 +89,9 @@ class Gains:
     search: str = "search"
     decide: str = "decide"
     sparse: bool = False  # whether gains at which not all models have runs are passed over
-    tie: float = ONE_POINT  # how close accuracies tie: no more than the smallest effect that a claim looks for
+    tie: float = (
+        ONE_POINT  # how close accuracies tie: no more than the smallest effect that a claim looks for
+    )
 
     def means(self, results: Results, data: str, model: Model) -> dict[float, float]:
         """Mean accuracy of a model on the search seeds, by gain; within a gain σ and λ are at their own best."""
@@ -349,4 +351,3 @@ def _searched(search: pd.DataFrame, model: str) -> pd.DataFrame:
 def accuracies(rows: pd.DataFrame) -> np.ndarray:
     """Accuracy at the last epoch, one number per run."""
     return sample_of(networks.last_accuracy(rows))
-

@@ -21,7 +21,7 @@ from skiplab.reproduction import NOT_RUN, NOT_SAID, Evidence, Found, Results
 
 
 def open_if_glorot_disagrees(found: Found, worth: float) -> Found:
-    """The same comparison at best gains, but no verdict where a paper that names no gain might have found the reverse.
+    """The same comparison at best gains, but no verdict where a paper that names no gain may have found the reverse.
 
     The first sample's mean is above the second's by what is worth having at the best gains and not at Glorot's, or
     the reverse: then the headline is the paper's own gain, of which there are no runs, and ours are further rows.
@@ -78,7 +78,11 @@ def _at_tied_gains(results: Results, data: str, first: Model, second: Model) -> 
         pair = zip((first, second), gains, strict=True)
         rows = shared_seeds([WIDE.at(results, data, model, gain) for model, gain in pair])
         if all(map(len, rows)):
-            words = f"gain {gains[0]:.3g}" if gains[0] == gains[1] else f"gain {gains[0]:.3g} against {gains[1]:.3g}"
+            words = (
+                f"gain {gains[0]:.3g}"
+                if gains[0] == gains[1]
+                else f"gain {gains[0]:.3g} against {gains[1]:.3g}"
+            )
             found[words] = difference([accuracies(each) for each in rows])
     return found
 

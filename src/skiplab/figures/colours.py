@@ -131,7 +131,7 @@ def _between(share: float) -> str:
 
 def _grey(share: float) -> str:
     """From the dense orthogonal matrix's black (0) to the lightest grey (1)."""
-    level = round(0x11 + share * (0xC4 - 0x11))
+    level = round(0x11 + share * (0xAC - 0x11))
     return f"#{level:02X}{level:02X}{level:02X}"
 
 

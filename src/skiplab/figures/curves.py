@@ -132,7 +132,9 @@ def final_dots(
         across = place - 0.1 + shift
         ax.scatter(across[~ringed], values[~ringed], s=7, color=colour, alpha=0.55, linewidths=0)
         if ringed.any():
-            ax.scatter(across[ringed], values[ringed], s=9, facecolor="none", edgecolor=colour, linewidths=0.7)
+            ax.scatter(
+                across[ringed], values[ringed], s=9, facecolor="none", edgecolor=colour, linewidths=0.7
+            )
         mean, low, high = (float(each) for each in mean_interval(values, level))
         if intervals is not None:
             low, high = intervals[place]

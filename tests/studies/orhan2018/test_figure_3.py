@@ -330,7 +330,9 @@ def test_bins_of_the_spectrum_end_at_the_threshold_and_miss_nothing() -> None:
     values = np.array([-30.0, -1.001e-3, -0.999e-3, -1e-9, 0.0, 1e-9, 0.999e-3, 1.001e-3, 200.0, 0.5])
     _, axes = new_figure()
     ax = axes[0, 0]
-    spectrum_panel(ax, {"plain": values, "residual": np.array([])}, {"plain": "Plain", "residual": "Residual"})
+    spectrum_panel(
+        ax, {"plain": values, "residual": np.array([])}, {"plain": "Plain", "residual": "Residual"}
+    )
     (share, edges, _) = ax.patches[-1].get_data()
     assert share.sum() == pytest.approx(1)
     inside = (edges[1:] <= 1e-3 * 1.0000001) & (edges[:-1] >= -1e-3 * 1.0000001)

@@ -155,7 +155,10 @@ def test_plain_and_residual_runs_are_the_earlier_papers(scale: str) -> None:
         {call for call in calls if call.trial is networks.train and call.settings.model in FREE}
         for calls in stages(figure_5.STUDY, ours, ours.data)
     )
-    search, decide = ({call for call in calls if set(call.settings.gains) <= set(theirs.gains)} for calls in (search, decide))
+    search, decide = (
+        {call for call in calls if set(call.settings.gains) <= set(theirs.gains)}
+        for calls in (search, decide)
+    )
     assert len(search) == 4
     assert search <= set(figure_7.EXPERIMENT.search(Results(theirs)))
     seeds = networks.final_seeds(0, theirs.runs)

@@ -77,4 +77,4 @@ def test_the_rows_are_those_of_the_studies_that_are_repeated(smoke_run: Any) -> 
     for study in (S4, S5):
         rows = smoke_run(study).verdicts
         assert {row.claim for row in rows} == {claim.id for claim in study.claims}
-        assert all(row.statistic is not None and row.statistic > 0 for row in rows)
+        assert all(row.statistic is not None and row.statistic > 0 for row in rows if row.headline)

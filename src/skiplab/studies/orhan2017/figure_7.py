@@ -69,7 +69,9 @@ def interior_sigma(results: Results) -> Iterator[Evidence]:
         detail = f"σ = {best:g} is best, where the grid ends" if best == largest else f"σ = {best:g} is best"
         bracketed = best < largest and largest not in tied_sigmas(results, data, gain)
         if not bracketed:
-            ends_at = detail if best == largest else f"{detail}; σ = {largest:g}, where the grid ends, is as good"
+            ends_at = (
+                detail if best == largest else f"{detail}; σ = {largest:g}, where the grid ends, is as good"
+            )
             why = f"{ends_at}; to be searched with --set sigmas=0,0.3,1,3,10,30,100"
             yield Evidence.without(f"{data}, a longer grid", NOT_RUN, why)
         if best < largest:

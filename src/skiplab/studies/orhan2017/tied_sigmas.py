@@ -1,4 +1,4 @@
-"""What figure 7 says of BiasInit where several σ of BiasSymmBreak are as good, so that the search picks one by chance.
+"""What figure 7 says of BiasInit where several σ of BiasSymmBreak are as good, and the search picks one by chance.
 
 BiasInit takes the σ found for BiasSymmBreak, and its accuracy depends on it. So its claims are judged only where the
 sign is the same at every tied σ.

@@ -8,7 +8,6 @@ from skiplab.reproduction import Claim, Evidence, Greater, Results
 from skiplab.reproduction.study import Alias
 from skiplab.studies.orhan2018.effects import TENTH
 
-
 # Where the two networks start, by the words of a condition: those of equal norms are the earlier version's figure 5b.
 STARTS = {
     "small random weights": {"plain": "small", "residual": "small"},

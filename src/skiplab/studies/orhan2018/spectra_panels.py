@@ -53,7 +53,9 @@ def _as_the_paper(axes: Sequence[Any], results: Results, data: str, models: Sequ
     shape = f"{settings.narrow_depth}×{settings.narrow} units"
     narrow = at_best(results, NARROW, data, models)
     rows = {model.name: results.rows(stage="spectrum", data=data, model=model.name) for model in models}
-    spectra = {name: sample_of(matching(each, quantity="eigenvalue"), by="layer") for name, each in rows.items()}
+    spectra = {
+        name: sample_of(matching(each, quantity="eigenvalue"), by="layer") for name, each in rows.items()
+    }
     exact = f"{shape}, exact ({max(map(len, spectra.values())):,} eigenvalues)"
     fractions_panel(axes[1], narrow, "degenerate", DEGENERATE, title=exact, labels="legend")
     fractions_panel(axes[2], narrow, "negative", NEGATIVE, title=exact)
@@ -151,11 +153,12 @@ def spectrum_panel(
 ) -> None:
     """Share of eigenvalues in bins that are equally wide on an axis logarithmic beyond ±``inner``.
 
-    ``words`` is what the legend says, ``bins`` their number per decade. The band |λ| < 10⁻³ is shaded, and its ends are edges of bins.
+    ``words`` is what the legend says, ``bins`` the number of bins per decade. The band |λ| < 10⁻³ is shaded, and its
+    ends are edges of bins.
     """
     import numpy as np
 
-    from skiplab.figures.colours import colour_of, label_of
+    from skiplab.figures.colours import colour_of
 
     # A network that diverged has no spectrum to show.
     shown = {name: values for name, values in eigenvalues.items() if len(values)}

@@ -38,7 +38,9 @@ def panels(results: Results) -> Any:
     words = with_gains(results, SHOWN, PROFILES, [data])
     alive = {name: _those(each, each[:, -1] >= least) for name, each in runs.items()}
     learning_curves(curves, epochs, alive, labels="none", words=words)
-    curves.lines[list(SHOWN).index(DECREASING.name)].set_linestyle((0, (4, 3)))  # over that of constant profiles
+    curves.lines[list(SHOWN).index(DECREASING.name)].set_linestyle(
+        (0, (4, 3))
+    )  # over that of constant profiles
     curves.legend(loc="lower right", bbox_to_anchor=(1, 0.1))
     for name, each in runs.items():  # dead networks, one line each
         for never in each[each[:, -1] < least]:

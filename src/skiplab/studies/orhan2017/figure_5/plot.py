@@ -62,14 +62,14 @@ def three_layer_panels(results: Results, rounding: float) -> Figure:
         equal += _steps(results, name, "plain", f"plain, {NAMES[name]}", TINTS[name])
     for ax, strips in zip(axes[:2, 2], (small, equal), strict=True):
         strips_panel(ax, strips)
-        ax.set(xlabel="steps until learned", title="Filled corrected, hollow printed")
+        ax.set(xlabel="steps until learned", title="● corrected, ○ printed")
     lines_panel(axes[2, 0], _losses(results), legend=True)
     axes[2, 0].axhline(1.125, **GUIDE)
     axes[2, 0].set(xscale="log", xlim=(1, None), xlabel="step", ylabel="loss", title="Loss, equal norms")
     axes[2, 0].set_ylim(top=7.4)  # room for the legend above the curves
     strips_panel(axes[2, 1], _apart(results))
     axes[2, 1].axvline(rounding, **GUIDE)
-    axes[2, 1].set(xlabel="|ODE − descent on $W_1, W_2$|", title="Filled corrected, hollow printed")
+    axes[2, 1].set(xlabel="|ODE − descent on $W_1, W_2$|", title="● corrected, ○ printed")
     strips_panel(axes[2, 2], _zeros(results), floor=ZERO)
     axes[2, 2].set(xlabel="|cosine| or distance", title="Zero if true")
     axes[2, 2].set_xticks([ZERO, 1e-12, 1e-8, 1e-4, 1.0], ["0", "$10^{-12}$", "$10^{-8}$", "$10^{-4}$", "1"])

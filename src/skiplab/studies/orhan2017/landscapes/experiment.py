@@ -168,8 +168,8 @@ ORDER_CLAIMS = (
     ),
     Claim(
         "largest-basins-hyper",
-        "Basins of local minima are largest in the hyper-residual network: of two random minima, its own has the larger "
-        "one more often than not.",
+        "Basins of local minima are largest in the hyper-residual network: of two random minima, its own has the "
+        "larger one more often than not.",
         largest_basins,
         kind=MORE_OFTEN,
         unit=ABOVE_HALF,

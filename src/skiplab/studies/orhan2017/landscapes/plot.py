@@ -31,7 +31,13 @@ def landscape_panels(results: Results, paper_minima: Mapping[str, float] | None 
     _counts(left)
     left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     left.set(xlabel="better neighbours", ylabel="configurations")
-    marks = {"marker": "D", "s": 34, "facecolor": "none", "linewidths": 0.9, "zorder": 4}  # around dots, hiding none
+    marks = {
+        "marker": "D",
+        "s": 34,
+        "facecolor": "none",
+        "linewidths": 0.9,
+        "zorder": 4,
+    }  # around dots, hiding none
     for name, minima in (paper_minima or {}).items():
         left.scatter(0, minima, edgecolor=colour_of(name), **marks)
     if paper_minima:

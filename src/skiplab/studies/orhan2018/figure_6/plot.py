@@ -38,8 +38,8 @@ def _panels(above: Any, below: Any, results: Results, data: str) -> None:
     for ax in above[len(epochs) :]:
         ax.set_visible(False)
     curves = {name: own_curves(results, data, model) for name, model in shown.items()}
-    words = with_gains(results, shown, sets=[data])
-    learning_curves(below[0], range(1, settings.epochs + 1), curves, words=words)
+    named = with_gains(results, shown, sets=[data])
+    learning_curves(below[0], range(1, settings.epochs + 1), curves, words=named)
     below[0].set(xlabel="epoch", ylabel="training accuracy", title=TITLES.get(data, data))
     gains_panel(below[1], results, data, shown)
     below[1].set(ylabel="training accuracy, last epoch")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from skiplab.experiments.gain_figures import TITLES, legend_above, own_curves, wide, with_gains
-from skiplab.experiments.skip_networks import shown, skip_of
 from skiplab.experiments.gains import WIDE, shared_seeds
 from skiplab.experiments.gradient_falls import log_norms
+from skiplab.experiments.skip_networks import shown, skip_of
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import learning_curves, mean_interval
 from skiplab.figures.style import new_figure, panel_letter
@@ -57,7 +57,12 @@ def _norms(ax: Any, results: Results) -> None:
             ax.fill_between(layers, low, high, color=colour, alpha=0.18, linewidth=0)
             ax.plot(layers, middle, color=colour, linestyle=style, label=label if style == "-" else None)
     ax.legend(fontsize=7)
-    ax.set(yscale="log", xlabel="hidden layer", ylabel="gradient norm over that at τ = 0", title="before training")
+    ax.set(
+        yscale="log",
+        xlabel="hidden layer",
+        ylabel="gradient norm over that at τ = 0",
+        title="before training",
+    )
 
 
 def _spectra(axes: Any, results: Results) -> None:

@@ -11,7 +11,6 @@ from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.orhan2018.effects import HALF_POINT
 from skiplab.studies.orhan2018.figure_s6.plot import SECOND
 
-
 # Gains tie within the half of a point that the claim looks for.
 FINE = Gains(tie=HALF_POINT)
 
