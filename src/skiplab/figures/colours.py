@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _COLOURS = {
     "plain": "#D55E00",
@@ -53,6 +53,8 @@ _TAU = re.compile(r"tau-(\d*\.?\d+(?:e-?\d+)?)")
 _LIGHTEST_TAU = 0.5
 # After matplotlib's viridis, from the dense orthogonal matrix's black to where it is still seen on white.
 _SEQUENCE = ("#111111", "#46409A", "#1F958B", "#6DBE45", "#F2B701")
+# Matplotlib's inferno, as far.
+_IN_TIME = ("#111111", "#420A68", "#932667", "#DD513A", "#FCA50A")
 
 
 def colour_of(name: str) -> str:
@@ -64,7 +66,7 @@ def colour_of(name: str) -> str:
     if folded := _FOLDED.fullmatch(key):
         return _grey(_folding(int(folded[1])))
     if tau := _TAU.fullmatch(key):
-        return _between(_correlating(float(tau[1])))
+        return _between(_correlating(float(tau[1])), _SEQUENCE)
     if key.endswith("-bn"):
         # Batch normalisation changes a network's training, not its family: the same hue, darker.
         return _darker(colour_of(key.removesuffix("-bn")))
@@ -86,8 +88,8 @@ def _is_known(key: str) -> bool:
 
 
 def in_order(count: int) -> list[str]:
-    """Colours of things that have an order, such as epochs: from amber, the first, to black, the last."""
-    return [_between(1 - place / max(count - 1, 1)) for place in range(count)]
+    """Colours of things that have an order, such as epochs: from light orange, the first, to black, the last."""
+    return [_between(1 - place / max(count - 1, 1), _IN_TIME) for place in range(count)]
 
 
 def label_of(name: str) -> str:
@@ -120,11 +122,11 @@ def _correlating(tau: float) -> float:
     return min(math.log1p(300 * tau) / math.log1p(300 * _LIGHTEST_TAU), 1.0)
 
 
-def _between(share: float) -> str:
-    """From black (0) to amber (1) through the colours of a sequential map, which keep many lines apart."""
-    place = share * (len(_SEQUENCE) - 1)
-    start = min(int(place), len(_SEQUENCE) - 2)
-    ends = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in _SEQUENCE[start : start + 2]]
+def _between(share: float, sequence: Sequence[str]) -> str:
+    """From the first colour of a sequence (0) to its last (1), which keep many lines apart."""
+    place = share * (len(sequence) - 1)
+    start = min(int(place), len(sequence) - 2)
+    ends = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in sequence[start : start + 2]]
     mixed = (round(one + (place - start) * (two - one)) for one, two in zip(*ends, strict=True))
     return "#" + "".join(f"{level:02X}" for level in mixed)
 

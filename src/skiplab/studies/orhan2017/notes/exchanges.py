@@ -55,7 +55,7 @@ def exchanges(settings: Exchanges, bench: Bench) -> pd.DataFrame:
 
 
 def exchangeable(results: Results) -> Iterator[Evidence]:
-    """Networks that disagree: residual ones whose energy changes, hyper-residual ones in which a pair changes none."""
+    """Networks that disagree: residual ones whose energy changes, hyper-residual ones in which a pair does not."""
     for network, quantity, disagrees in (
         (RESIDUAL, "most", lambda change: change > ZERO),
         (HYPER, "least", lambda change: change <= ZERO),
