@@ -26,7 +26,7 @@ from skiplab.studies.orhan2017.smallest_effects import HALF_A_POINT
 
 @dataclass(frozen=True)
 class Settings(FoldedSettings):
-    """Those of folded matrices, and as many plain networks as figure 7 has, so that they are the same trials."""
+    """Those of folded matrices, and as many plain networks as figure 8 has, in float32 too: the same trials."""
 
     plain_runs: int = 20
     constant: bool = True  # whether a skip matrix of equal entries is trained, too, which breaks no symmetry
@@ -42,7 +42,7 @@ NOT_RUN = (
 
 
 def train(results: Results) -> list[Call]:
-    """The one stage: every skip matrix, the constant one if asked for, and the plain networks of figure 7."""
+    """The one stage: every skip matrix, the constant one if asked for, and plain networks as figure 8's."""
     settings = results.settings
     plain = replace(settings, runs=settings.plain_runs)
     constant = GainExperiment(CONSTANT).train(results) if settings.constant else []
@@ -82,7 +82,7 @@ def decay(results: Results) -> Iterable[Evidence]:
 
 
 def figure(results: Results) -> Any:
-    """Learning curves at each matrix's best gain, greys from orthogonal to folded, identity in colour, and plain."""
+    """Learning curves at each matrix's own gain, greys from orthogonal to folded, identity in colour, and plain."""
     from skiplab.experiments.gain_figures import curves_and_gains
 
     constant = {"constant": CONSTANT} if results.settings.constant else {}
