@@ -221,5 +221,7 @@ def test_a_gain_without_runs_gives_no_evidence() -> None:
 def test_the_figure_has_three_rows_per_data_set() -> None:
     axes = STUDY.figure(results_of((1.0, 0.7, 0.4))).axes
     assert len(axes) == 3
-    assert [tick.get_text() for tick in axes[0].get_xticklabels()] == ["Plain", "Residual", "Hyper-residual"]
+    ticks = [tick.get_text().split("\n") for tick in axes[0].get_xticklabels()]
+    assert [name for name, _ in ticks] == ["Plain", "Residual", "Hyper-residual"]
+    assert all(words.startswith("g = ") for _, words in ticks)  # the gain of the networks drawn
     assert [tick.get_text() for tick in axes[1].get_xticklabels()] == ["0.3", "1"]
