@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from skiplab.experiments import networks
@@ -24,9 +23,7 @@ from skiplab.experiments.gains import (
     beyond_the_grid,
     compare,
     last_step,
-    log_decay,
     nearer,
-    of_one,
 )
 from skiplab.experiments.networks import GainSettings, Networks, Training
 from skiplab.reproduction.claim import Evidence
@@ -48,16 +45,6 @@ def made(
         for epoch, value in enumerate(accuracy, 1)
     ]
     return Part("", "search" if seed >= 500 else "decide", networks.table(settings, rows, [False]))
-
-
-def with_norms(seed: int, norms: Iterable[Sequence[float]]) -> pd.DataFrame:
-    """The table of one network's gradient norms, by epoch and layer."""
-    rows: list[dict[str, Any]] = [
-        {"member": 0, "epoch": epoch, "quantity": "gradient_norm", "layer": layer, "value": value}
-        for epoch, values in enumerate(norms)
-        for layer, value in enumerate(values, 1)
-    ]
-    return networks.table(Networks("digits", "plain", (seed,), (1.0,), Training()), rows, [False])
 
 
 # Choosing ------------------------------------------------------------------------------------------------
@@ -133,7 +120,7 @@ def test_comparisons_have_a_headline_at_best_gains_and_rows_at_each() -> None:
 
 
 def test_evidence_about_one_model() -> None:
-    rows = rows_of(of_one(PLAIN, accuracies), two_models())
+    rows = rows_of(WIDE.each([PLAIN], accuracies), two_models())
     assert [(row.condition, row.headline, row.paired) for row in rows] == [
         ("digits, common gain 1", True, False),
         ("digits, gain 0.3", False, False),
@@ -301,31 +288,6 @@ def test_gains_without_runs_of_all_models_are_passed_over_where_runs_are_sparse(
 def _decides_plain_at_one(part: Part) -> bool:
     first = part.table.iloc[0]
     return part.stage == "decide" and (first["model"], first["gain"]) == ("plain", 1.0)
-
-
-# Quantities ----------------------------------------------------------------------------------------------
-
-
-def test_decay_is_the_fall_along_the_fitted_line() -> None:
-    # Norms grow by a factor e a layer from the input up: over 5 layers ln(top) − ln(bottom) is 4.
-    growing = np.exp(np.arange(5.0))
-    rows = pd.concat(
-        [
-            with_norms(2, [growing, [1.0] * 5]),
-            with_norms(0, [growing, growing * 7]),
-            with_norms(1, [[2.0] * 5, [3.0] * 5]),
-        ]
-    )
-    np.testing.assert_allclose(log_decay(rows), [4.0, 0.0, 2.0], atol=1e-5)
-
-
-def test_a_vanished_gradient_counts_and_an_infinite_one_spoils_its_own_run_only() -> None:
-    norms = ([0.0, 0.0, 1.0], [1.0, np.inf, 1.0], [1.0, np.nan, 1.0], [1.0, 1.0, 1.0])
-    decay = log_decay(pd.concat(with_norms(seed, [values]) for seed, values in enumerate(norms)))
-    assert decay[0] > 80
-    assert np.isnan(decay[1])
-    assert np.isnan(decay[2])
-    assert decay[3] == pytest.approx(0.0, abs=1e-12)
 
 
 # Trials --------------------------------------------------------------------------------------------------

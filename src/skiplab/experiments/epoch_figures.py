@@ -28,13 +28,19 @@ def over_epochs(
     layer: int = 0,
     labels: str = "none",
 ) -> None:
-    """A quantity over training, mean and 95 % interval over runs; epochs are spaced by log(1 + epoch)."""
+    """A quantity over training, mean and 95 % interval over runs; epochs are spaced by log(1 + epoch).
+
+    The legend names the gain of each, and the number of runs where it differs.
+    """
+    from skiplab.experiments.gain_figures import in_legend
     from skiplab.figures.curves import learning_curves
 
     epochs: list[int] = []
+    measured = {name: matching(rows, quantity=quantity, layer=layer) for name, rows in rows_by_name.items()}
+    words = in_legend(measured) if labels == "legend" else {}
     for name, rows in rows_by_name.items():
         epochs, runs = runs_at(rows, quantity, layer)
-        learning_curves(ax, epochs, {name: runs}, labels="none")
+        learning_curves(ax, epochs, {name: runs}, labels="none", words=words)
     epoch_axis(ax, epochs)
     ax.set_ylabel(ylabel)
     if labels == "legend":

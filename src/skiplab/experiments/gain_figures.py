@@ -1,49 +1,68 @@
-"""Figures of gain experiments: learning curves at best gains, accuracy against gain, gradient norms by layer."""
+"""Figures of gain experiments: learning curves at the gains judged, accuracy by gain, gradient norms by layer."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skiplab.data.registry import title as title_of
 from skiplab.experiments.gains import WIDE, Gains, Model, Quantity, accuracies
+from skiplab.experiments.gradient_falls import log_norms
 from skiplab.reproduction.results import Results, matching
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+MANY = 6  # lines, beyond which each is named at its end: a legend cannot tell so many greys apart
 Shown = Mapping[str, Model]  # by the name that has a colour
 
 
 def curves_and_gains(results: Results, shown: Shown) -> Any:
-    """A column per data set: accuracy over epochs at best gains above, last accuracy by gain below."""
-    from skiplab.figures.curves import learning_curves
+    """A column per data set: accuracy over epochs at each model's own gain above, last accuracy by gain below."""
+    from skiplab.figures.curves import label_ends, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
     settings = results.settings
-    width = 7.2 if len(settings.data) > 1 else 5.0
+    width = 7.2 if len(settings.data) > 1 or len(shown) > MANY else 5.0
     figure, axes = new_figure(columns=len(settings.data), rows=2, sharey=True, width=width, height=6.0)
-    many = len(shown) > 5  # a long legend would cover the curves and goes above the panels
+    words = with_gains(results, shown)
     for column, data in enumerate(settings.data):
         above, below = axes[:, column]
-        curves = {name: best_curves(results, data, model) for name, model in shown.items()}
-        epochs = range(1, settings.epochs + 1)
-        learning_curves(above, epochs, curves, labels="legend" if column == 0 and not many else "none")
+        curves = {name: own_curves(results, data, model) for name, model in shown.items()}
+        learning_curves(above, range(1, settings.epochs + 1), curves, labels="none", words=words)
         above.set(title=title_of(data), xlabel="epoch")
         gains_panel(below, results, data, shown)
         if column == 0:
             above.set_ylabel("training accuracy")
             below.set_ylabel("training accuracy, last epoch")
-    if many:
-        lines, names = axes[0, 0].get_legend_handles_labels()
-        # Three names fit beside each other in one column of panels.
-        ncols = min((len(shown) + 1) // 2, 3 * len(settings.data))
-        figure.legend(lines, names, loc="outside upper center", ncols=ncols)
+    if len(shown) > MANY:
+        label_ends(axes[0, -1])
+    else:
+        legend_above(figure, axes[0, 0], 2 if len(settings.data) == 1 else 3)
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
+
+
+def legend_above(figure: Any, ax: Any, columns: int) -> None:
+    """The names of a panel's lines in so many columns above all panels, where they cover no curve."""
+    lines, names = ax.get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside upper center", ncols=min(columns, len(names)))
+
+
+def with_gains(
+    results: Results, shown: Shown, size: Gains = WIDE, sets: Sequence[str] | None = None
+) -> dict[str, str]:
+    """What a legend says of models: the name, and the gain at which it is judged on each data set (once if equal)."""
+    from skiplab.figures.colours import label_of
+
+    words = {}
+    for name, model in shown.items():
+        gains = [size.own_gain(results, data, model) for data in sets or results.settings.data]
+        each = [f"{gain:.3g}" for gain in (gains if len(set(gains)) > 1 else gains[:1])]
+        words[name] = f"{label_of(name)}, g = {' / '.join(each)}"
+    return words
 
 
 def gains_panel(
@@ -82,45 +101,67 @@ def gains_panel(
     ax.grid(False, axis="x")
 
 
+def in_legend(rows_by_name: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    """What a legend says of the networks drawn: the name, their gain, and how many they are where counts differ."""
+    from skiplab.figures.colours import label_of
+
+    counts = {name: rows["seed"].nunique() for name, rows in rows_by_name.items()}
+    words = {}
+    for name, rows in rows_by_name.items():
+        gains = "/".join(f"{gain:.3g}" for gain in sorted(rows["gain"].unique()))
+        many = f", n = {counts[name]}" if len(set(counts.values())) > 1 else ""
+        words[name] = f"{label_of(name)}, g = {gains}{many}"
+    return words
+
+
 def norms_and_curves(results: Results, shown: Shown) -> Any:
-    """A row per data set: gradient norms by layer at best gains and near Glorot's, and accuracy over epochs."""
+    """A row per data set: gradient norms by layer at a common gain and at own gains, and accuracy over epochs."""
     from skiplab.figures.curves import by_layer, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
     settings = results.settings
-    glorot = nearest_glorot(settings.gains)
-    figure, axes = new_figure(columns=3, rows=len(settings.data), width=7.4, height=2.9 * len(settings.data))
+    figure, axes = new_figure(columns=3, rows=len(settings.data), width=7.4, height=3.3 * len(settings.data))
+    words = with_gains(results, shown)
     for (left, middle, right), data in zip(axes, settings.data, strict=True):
-        for ax, gain in ((left, None), (middle, glorot)):
+        common = WIDE.common_gain(results, data, list(shown.values()))
+        for ax, gain in ((left, None), (middle, common)):
             norms = {name: layer_norms(results, data, model, gain) for name, model in shown.items()}
             by_layer(ax, range(1, settings.depth + 1), norms, labels="none")
-            title = "best gains" if gain is None else f"gain {gain:.3g} for all"
+            title = "own gains" if gain is None else f"gain {gain:.3g} for all (judged)"
             ax.set(xlabel="hidden layer", title=title)
-        left.set_ylabel(f"gradient norm, start of epoch {max(settings.norms_at) + 1}")
-        curves = {name: best_curves(results, data, model) for name, model in shown.items()}
-        learning_curves(right, range(1, settings.epochs + 1), curves)
-        right.set(xlabel="epoch", ylabel="training accuracy", title=f"{title_of(data)}, best gains")
+        left.set_ylabel("gradient norm, starts of epochs 2 and 3")
+        ends = [end for ax in (left, middle) for end in ax.get_ylim()]
+        for ax in (left, middle):  # so that what vanishes at one gain can be compared with the other
+            ax.set_ylim(min(ends), max(ends))
+            ax.yaxis.set_minor_formatter("")
+        curves = {name: own_curves(results, data, model) for name, model in shown.items()}
+        learning_curves(right, range(1, settings.epochs + 1), curves, labels="none", words=words)
+        right.set(xlabel="epoch", ylabel="training accuracy", title=f"{title_of(data)}, own gains")
+    legend_above(figure, axes[0, 2], len(shown))
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
 
 
-def nearest_glorot(gains: tuple[float, ...]) -> float:
-    """The gain nearest 1, Glorot's own, by ratio."""
-    return min(gains, key=lambda gain: abs(math.log(gain)))
-
-
-def best_curves(results: Results, data: str, model: Model, size: Gains = WIDE) -> np.ndarray:
-    """Accuracy (runs, epochs) of a model at its best gain."""
+def own_curves(results: Results, data: str, model: Model, size: Gains = WIDE) -> np.ndarray:
+    """Accuracy (runs, epochs) of a model at the gain at which it is judged."""
     return wide(matching(size.at(results, data, model), quantity="accuracy"), "epoch")
 
 
 def layer_norms(
     results: Results, data: str, model: Model, gain: float | None, epoch: int | None = None
 ) -> np.ndarray:
-    """Gradient norms (runs, layers) at the last epoch measured or at another, at a gain or (None) at the best."""
-    rows = matching(WIDE.at(results, data, model, gain), quantity="gradient_norm")
-    return wide(matching(rows, epoch=rows["epoch"].max() if epoch is None else epoch), "layer")
+    """Gradient norms (runs, layers) at an epoch or (None) their geometric mean over those after training began.
+
+    At a gain or (None) at the one at which the model is judged.
+    """
+    import numpy as np
+
+    rows = WIDE.at(results, data, model, gain)
+    if epoch is not None:
+        return wide(matching(rows, quantity="gradient_norm", epoch=epoch), "layer")
+    norms: np.ndarray = np.exp(log_norms(rows).mean(1))
+    return norms
 
 
 def wide(rows: pd.DataFrame, columns: str) -> np.ndarray:

@@ -31,8 +31,6 @@ Quantity = Callable[["pd.DataFrame"], "np.ndarray"]  # rows of one model at one 
 ONE_POINT = 0.01  # of accuracy: the smallest difference worth having
 GLOROT = 1.0  # the gain of Glorot's initialisation
 LEARNED = 1.5  # times chance: networks that end below never learn
-# Ours: gradients are flat if their norm changes by less than a factor of ten through the whole network.
-FLAT = math.log(10)
 
 
 class Model(NamedTuple):
@@ -91,6 +89,9 @@ class Gains:
     search: str = "search"
     decide: str = "decide"
     sparse: bool = False  # whether gains at which not all models have runs are passed over
+    tie: float = (
+        ONE_POINT  # how close accuracies tie: no more than the smallest effect that a claim looks for
+    )
 
     def means(self, results: Results, data: str, model: Model) -> dict[float, float]:
         """Mean accuracy of a model on the search seeds, by gain; within a gain σ and λ are at their own best."""
@@ -105,11 +106,15 @@ class Gains:
         return max(means, key=lambda gain: means[gain])
 
     def own_gain(self, results: Results, data: str, model: Model) -> float:
-        """The gain at which a model is compared: of those within a point of its best, the one nearest to Glorot's."""
-        means = self.means(results, data, model)
-        tied = [gain for gain, mean in means.items() if mean > max(means.values()) - ONE_POINT]
+        """The gain at which a model is compared: of those that tie with its best, the one nearest to Glorot's."""
+        tied = self.tied_gains(results, data, model)
         there = [gain for gain in tied if len(self.at(results, data, model, gain))]
         return min(there or tied, key=lambda gain: abs(math.log(gain / GLOROT)))
+
+    def tied_gains(self, results: Results, data: str, model: Model) -> list[float]:
+        """The gains whose mean accuracies tie with a model's best one."""
+        means = self.means(results, data, model)
+        return [gain for gain, mean in means.items() if mean > max(means.values()) - self.tie]
 
     def common_gain(self, results: Results, data: str, models: Sequence[Model]) -> float:
         """Glorot's gain if every model learns there, otherwise the gain at which the worst of them learns best."""
@@ -130,8 +135,8 @@ class Gains:
         return all(each.get(gain, 0.0) >= LEARNED * chance(data) for each in means)
 
     def at(self, results: Results, data: str, model: Model, gain: float | None = None) -> pd.DataFrame:
-        """Rows of the deciding runs of a model at one gain, or (None) at its best one."""
-        gain = self.best_gain(results, data, model) if gain is None else gain
+        """Rows of the deciding runs of a model at one gain, or (None) at the one at which it is compared."""
+        gain = self.own_gain(results, data, model) if gain is None else gain
         where: dict[str, Any] = {"data": data, "model": model.name, "skip": model.skip, "gain": gain}
         return results.rows(stage=self.decide, **where)
 
@@ -257,7 +262,7 @@ def of_accuracies(condition: Condition, models: Sequence[Model], detail: str = "
     samples = [accuracies(rows) for rows in condition.rows]
     learned = [sample >= least for sample in samples]
     shares = [
-        f"{model.name} {share_that(~each)}"
+        f"{named(model)} {share_that(~each)}"
         for model, each in zip(models, learned, strict=True) if not all(each)
     ]  # fmt: skip
     to_gain = condition.to_gain if len(samples) == 2 else ()
@@ -270,6 +275,11 @@ def of_accuracies(condition: Condition, models: Sequence[Model], detail: str = "
     alive = functools.reduce(operator.and_, learned)
     words = f"{condition.words}, those that learn"
     yield condition.evidence([sample[alive] for sample in samples], words, headline=False)
+
+
+def named(model: Model) -> str:
+    """What tells a model from the others of its study: its skip matrix, where that is not the identity."""
+    return model.name if model.skip == "identity" else model.skip
 
 
 def last_step(means: dict[float, float], gain: float) -> float:
@@ -327,11 +337,6 @@ compare, each_of, nearer = WIDE.compare, WIDE.each, WIDE.nearer
 against_strongest, against_weakest = WIDE.against_strongest, WIDE.against_weakest
 
 
-def of_one(model: Model, quantity: Quantity, **options: bool) -> Found:
-    """Evidence about one model in every condition, with the options of ``each``."""
-    return WIDE.each([model], quantity, **options)
-
-
 def _searched(search: pd.DataFrame, model: str) -> pd.DataFrame:
     """The rows of a search that belong to a model: BiasL2Reg is BiasSymmBreak's search at σ = 0."""
     if model == "bias-l2-reg":
@@ -346,21 +351,3 @@ def _searched(search: pd.DataFrame, model: str) -> pd.DataFrame:
 def accuracies(rows: pd.DataFrame) -> np.ndarray:
     """Accuracy at the last epoch, one number per run."""
     return sample_of(networks.last_accuracy(rows))
-
-
-def log_decay(rows: pd.DataFrame) -> np.ndarray:
-    """ln(norm at the top) − ln(norm at the bottom) along the fitted line, one number per run.
-
-    The slope of log gradient norm against layer, averaged over the epochs measured and multiplied by the number of
-    steps between layers; positive means that gradients shrink on their way down.
-    """
-    import numpy as np
-
-    norms = matching(rows, quantity="gradient_norm").sort_values(["seed", "epoch", "layer"])
-    layers = norms["layer"].nunique()
-    # A vanished gradient may be exactly 0; the smallest float32 stands in for it.
-    logs = np.log(np.maximum(norms["value"].to_numpy(dtype=float), np.finfo(np.float32).tiny))
-    # An infinite one would spoil the fits of all runs; NaN spoils its own, which then counts as diverged.
-    logs = np.where(np.isinf(logs), np.nan, logs).reshape(norms["seed"].nunique(), -1, layers)
-    slopes = np.polyfit(np.arange(layers), logs.reshape(-1, layers).T, 1)[0]
-    return slopes.reshape(logs.shape[:2]).mean(1) * (layers - 1)

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 SQRT2 = 2**0.5
 
 
+# The gains of most studies, and with them one more, so that the best gain of plain networks, √2, lies inside.
+GAINS = (0.1, 0.3, 1.0, SQRT2)
+BRACKETED = (*GAINS, 2.0)
+
+
 @dataclass(frozen=True)
 class Training:
     """What all networks of a study have in common; a part of each figure's settings."""
@@ -46,7 +51,7 @@ class GainSettings:
     data: tuple[str, ...] = ("cifar10", "cifar100-coarse")
     runs: int = 20
     seed: int = 0
-    gains: tuple[float, ...] = (0.1, 0.3, 1.0, SQRT2)
+    gains: tuple[float, ...] = GAINS
     search_runs: int = 5
     search_epochs: int = 30
     depth: int = 30

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
-from skiplab.experiments.gains import GLOROT
+from skiplab.experiments.gains import (
+    GLOROT,
+    ONE_POINT,
+    WIDE,
+    Gains,
+    Model,
+    accuracies,
+    last_step,
+    shared_seeds,
+)
 from skiplab.reproduction import NOT_RUN, NOT_SAID, Evidence, Found, Results
 
 
-def open_if_glorot_disagrees(found: Found, effect: Callable[[Sequence[Any]], float], worth: float) -> Found:
-    """The same evidence, but no verdict where a paper that names no gain might have found the reverse.
+def open_if_glorot_disagrees(found: Found, worth: float) -> Found:
+    """The same comparison at best gains, but no verdict where a paper that names no gain may have found the reverse.
 
-    ``effect`` of the samples is worth having at the headline's gains and not at Glorot's, or the reverse: then the
-    headline is the paper's own gain, of which there are no runs, and all of ours are further rows.
+    The first sample's mean is above the second's by what is worth having at the best gains and not at Glorot's, or
+    the reverse: then the headline is the paper's own gain, of which there are no runs, and ours are further rows.
+    What is compared at a common gain needs no such care: it is Glorot's, unless a model does not learn there.
     """
 
     def opened(results: Results) -> Iterator[Evidence]:
@@ -24,12 +35,75 @@ def open_if_glorot_disagrees(found: Found, effect: Callable[[Sequence[Any]], flo
             data, _, ours = row.condition.partition(", ")
             there = by_words.get(f"{data}, gain {GLOROT:.3g}")
             if row.headline and there is not None and all(map(len, (*row.samples, *there.samples))):
-                effects = effect(there.samples), effect(row.samples)
+                effects = difference(there.samples), difference(row.samples)
                 if (effects[0] >= worth) != (effects[1] >= worth):
                     told = f"{effects[0]:.3g} at gain {GLOROT:.3g}, {effects[1]:.3g} at {ours}"
                     silent = f"the paper names no initial gain, and it decides: {told}"
                     yield Evidence.without(f"{data}, the paper's gain", NOT_SAID, silent, len(row.samples))
                     row = replace(row, headline=False)
+            yield row
+
+    return opened
+
+
+LONGER = "not run yet: --set search_runs=20 --set search_epochs=100"
+
+
+def open_if_ties_disagree(first: Model, second: Model, worth: float) -> Found:
+    """Accuracies of two models at their own gains, but no verdict where gains that tie decide what is worth having.
+
+    Gains tie within a point. Where the difference is worth having at some of them and not at others, the headline is
+    a longer search, which would tell them apart; what we have are further rows.
+    """
+
+    def opened(results: Results) -> Iterator[Evidence]:
+        for row in Gains(tie=worth).compare(first, second)(results):
+            data = row.condition.partition(", ")[0]
+            told = _at_tied_gains(results, data, first, second) if row.headline else {}
+            if told and (min(told.values()) >= worth) != (max(told.values()) >= worth):
+                each = ", ".join(f"{effect:+.4f} at {gains}" for gains, effect in told.items())
+                why = f"the gain decides: {each}; a longer search would settle it ({LONGER})"
+                yield Evidence.without(f"{data}, the best of tied gains", NOT_RUN, why, len(row.samples))
+                row = replace(row, headline=False)
+            yield row
+
+    return opened
+
+
+def _at_tied_gains(results: Results, data: str, first: Model, second: Model) -> dict[str, float]:
+    """The difference of two models' mean accuracies, by the gains of both, over all gains that tie."""
+    found = {}
+    tied = [sorted(WIDE.tied_gains(results, data, model), reverse=True) for model in (first, second)]
+    for gains in product(*tied):
+        pair = zip((first, second), gains, strict=True)
+        rows = shared_seeds([WIDE.at(results, data, model, gain) for model, gain in pair])
+        if all(map(len, rows)):
+            words = (
+                f"gain {gains[0]:.3g}"
+                if gains[0] == gains[1]
+                else f"gain {gains[0]:.3g} against {gains[1]:.3g}"
+            )
+            found[words] = difference([accuracies(each) for each in rows])
+    return found
+
+
+def open_at_an_edge(found: Found, model: Model) -> Found:
+    """The same evidence, but no verdict where a model's accuracy still rises by more than a point at its grid's end.
+
+    Where it ends no one knows, so that no number of further steps can be said to be too few.
+    """
+
+    def opened(results: Results) -> Iterator[Evidence]:
+        for row in found(results):
+            data = row.condition.partition(",")[0]
+            means = WIDE.means(results, data, model) if row.headline else {}
+            best = max(means, key=lambda gain: means[gain], default=0.0)
+            rise = last_step(means, best) if means else 0.0
+            if rise > ONE_POINT:
+                further = f"{best:.3g}, where the grid ends, {100 * rise:.0f} points above the next"
+                why = f"{model.name} networks do best at gain {further}; smaller gains are declared and not run yet"
+                yield Evidence.without(f"{data}, a longer grid", NOT_RUN, why, len(row.samples))
+                row = replace(row, headline=False)
             yield row
 
     return opened

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from skiplab.experiments import networks
 from skiplab.experiments.gain_experiment import GainExperiment
-from skiplab.experiments.gains import ONE_POINT, RESIDUAL, Model, compare, each_of, log_decay
+from skiplab.experiments.gains import ONE_POINT, RESIDUAL, Model, compare, each_of
+from skiplab.experiments.gradient_falls import fall_along_a_line
 from skiplab.experiments.networks import GainSettings
 from skiplab.reproduction.claim import Claim, Evidence, Greater, Ordered
 from skiplab.reproduction.results import Results
@@ -79,13 +81,13 @@ def trend(results: Results) -> Iterable[Evidence]:
 
 
 def decays_no_more(results: Results) -> list[Evidence]:
-    """How much log gradient norms fall with the most orthogonal matrix, and with each less orthogonal one."""
+    """How far log gradient norms fall before training with the most orthogonal matrix, and with each other one."""
     *others, orthogonal = results.settings.skips
     return [row for model in reversed(others) for row in _decay(results, model, (orthogonal, model))]
 
 
 def _decay(results: Results, named: Model, pair: tuple[Model, Model]) -> list[Evidence]:
-    found = compare(*pair, log_decay)(results)
+    found = compare(*pair, partial(fall_along_a_line, before=True))(results)
     return [replace(row, condition=f"{named.skip}, {row.condition}") for row in found]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _COLOURS = {
     "plain": "#D55E00",
@@ -21,6 +21,7 @@ _COLOURS = {
     "bias-l2-reg": "#56B4E9",
     "bias-init": "#332288",
     "bias-reg": "#882255",
+    "bias-reg-bn": "#DDAA33",  # the published version's yellow
     "dense-orthogonal": "#111111",
 }
 # The same thing under another name must not look like another thing.
@@ -50,8 +51,10 @@ _FOLDED = re.compile(r"(?:folded|rows)[-_ ]?(\d+)")
 _FULL_WIDTH = 128  # the papers fold 128 → 64 → … → 1
 _TAU = re.compile(r"tau-(\d*\.?\d+(?:e-?\d+)?)")
 _LIGHTEST_TAU = 0.5
-# Matplotlib's inferno, from the dense orthogonal matrix's black to where it is still seen on white.
-_SEQUENCE = ("#111111", "#420A68", "#932667", "#DD513A", "#FCA50A")
+# After matplotlib's viridis, from the dense orthogonal matrix's black to where it is still seen on white.
+_SEQUENCE = ("#111111", "#46409A", "#1F958B", "#6DBE45", "#F2B701")
+# Matplotlib's inferno, as far.
+_IN_TIME = ("#111111", "#420A68", "#932667", "#DD513A", "#FCA50A")
 
 
 def colour_of(name: str) -> str:
@@ -63,7 +66,7 @@ def colour_of(name: str) -> str:
     if folded := _FOLDED.fullmatch(key):
         return _grey(_folding(int(folded[1])))
     if tau := _TAU.fullmatch(key):
-        return _between(_correlating(float(tau[1])))
+        return _between(_correlating(float(tau[1])), _SEQUENCE)
     if key.endswith("-bn"):
         # Batch normalisation changes a network's training, not its family: the same hue, darker.
         return _darker(colour_of(key.removesuffix("-bn")))
@@ -86,7 +89,7 @@ def _is_known(key: str) -> bool:
 
 def in_order(count: int) -> list[str]:
     """Colours of things that have an order, such as epochs: from light orange, the first, to black, the last."""
-    return [_between(1 - place / max(count - 1, 1)) for place in range(count)]
+    return [_between(1 - place / max(count - 1, 1), _IN_TIME) for place in range(count)]
 
 
 def label_of(name: str) -> str:
@@ -114,22 +117,23 @@ def _folding(width: int) -> float:
 
 
 def _correlating(tau: float) -> float:
-    # τ = 0 is orthogonal; the values in use, .01 to .5, differ by factors, so their steps are nearly in log τ.
-    return min(math.log1p(100 * tau) / math.log1p(100 * _LIGHTEST_TAU), 1.0)
+    # τ = 0 is orthogonal; the values in use, .01 to .5, differ by factors, so their steps are nearly in log τ, and
+    # the smallest is as far from black as it is from the next ones.
+    return min(math.log1p(300 * tau) / math.log1p(300 * _LIGHTEST_TAU), 1.0)
 
 
-def _between(share: float) -> str:
-    """From black (0) to light orange (1) through the colours of a sequential map, which keep many lines apart."""
-    place = share * (len(_SEQUENCE) - 1)
-    start = min(int(place), len(_SEQUENCE) - 2)
-    ends = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in _SEQUENCE[start : start + 2]]
+def _between(share: float, sequence: Sequence[str]) -> str:
+    """From the first colour of a sequence (0) to its last (1), which keep many lines apart."""
+    place = share * (len(sequence) - 1)
+    start = min(int(place), len(sequence) - 2)
+    ends = [[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in sequence[start : start + 2]]
     mixed = (round(one + (place - start) * (two - one)) for one, two in zip(*ends, strict=True))
     return "#" + "".join(f"{level:02X}" for level in mixed)
 
 
 def _grey(share: float) -> str:
     """From the dense orthogonal matrix's black (0) to the lightest grey (1)."""
-    level = round(0x11 + share * (0xC4 - 0x11))
+    level = round(0x11 + share * (0xAC - 0x11))
     return f"#{level:02X}{level:02X}{level:02X}"
 
 

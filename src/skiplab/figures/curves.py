@@ -54,12 +54,13 @@ def learning_curves(
     level: float = 0.95,
     labels: str = "legend",
     colours: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
 ) -> None:
     """Draw each condition's mean over runs with its interval; arrays are (runs, points).
 
     ``intervals`` maps a name to its own (low, high), each of shape (points,); a name left out gets Student's
     interval. A run that is NaN from some point on leaves a gap there, rather than a mean over survivors. ``colours``
-    are those of names that a user chose, by ``colours.distinct``.
+    are those of names that a user chose, by ``colours.distinct``, ``words`` what labels say in place of names.
     """
     checks.one_of("labels", labels, LABELS)
     chosen = colours or {}
@@ -70,7 +71,7 @@ def learning_curves(
             low, high = intervals[name]
         colour = chosen.get(name) or colour_of(name)
         ax.fill_between(x, low, high, color=colour, **_BAND)
-        ax.plot(x, mean, color=colour, label=label_of(name))
+        ax.plot(x, mean, color=colour, label=(words or {}).get(name) or label_of(name))
     ax.margins(x=0.02)
     _label(ax, labels)
 
@@ -82,6 +83,7 @@ def by_layer(
     *,
     level: float = 0.95,
     labels: str = "legend",
+    words: Mapping[str, str] | None = None,
 ) -> None:
     """Draw a positive quantity by layer on a logarithmic axis: the median over runs and its interval.
 
@@ -95,7 +97,8 @@ def by_layer(
         # A masked edge would cut the band out where only its lower end is zero.
         floor = array.min(initial=np.inf, where=array > 0)
         ax.fill_between(layers, np.maximum(low, floor), high, where=high > 0, color=colour_of(name), **_BAND)
-        ax.plot(layers, middle, color=colour_of(name), marker="o", markersize=2.5, label=label_of(name))
+        label = (words or {}).get(name) or label_of(name)
+        ax.plot(layers, middle, color=colour_of(name), marker="o", markersize=2.5, label=label)
     ax.margins(x=0.02)
     _label(ax, labels)
 
@@ -108,18 +111,30 @@ def final_dots(
     intervals: Sequence[tuple[float, float]] | None = None,
     level: float = 0.95,
     colours: Mapping[str, str] | None = None,
+    rings: Sequence[np.ndarray] | None = None,
 ) -> None:
-    """Draw every run as a dot, and beside the dots the mean with its interval."""
+    """Draw every run as a dot, and beside the dots the mean with its interval.
+
+    ``rings`` says for each sample which of its runs are rings, to set them apart.
+    """
     checks.require(
         len(names) == len(samples),
         f"final_dots got {len(names)} names for {len(samples)} samples; give each sample one name.",
     )
     for place, (name, sample) in enumerate(zip(names, samples, strict=True)):
         colour = (colours or {}).get(name) or colour_of(name)
-        values = np.sort(np.asarray(sample, dtype=float))
+        values = np.asarray(sample, dtype=float)
+        order = np.argsort(values, kind="stable")
+        ringed = np.zeros(len(values), bool) if rings is None else np.asarray(rings[place])[order]
+        values = values[order]
         # Multiples of the golden ratio spread neighbours evenly, so no random jitter is needed.
         shift = (np.arange(len(values)) * 0.6180339887 % 1 - 0.5) * 0.34
-        ax.scatter(place - 0.1 + shift, values, s=7, color=colour, alpha=0.55, linewidths=0)
+        across = place - 0.1 + shift
+        ax.scatter(across[~ringed], values[~ringed], s=7, color=colour, alpha=0.55, linewidths=0)
+        if ringed.any():
+            ax.scatter(
+                across[ringed], values[ringed], s=9, facecolor="none", edgecolor=colour, linewidths=0.7
+            )
         mean, low, high = (float(each) for each in mean_interval(values, level))
         if intervals is not None:
             low, high = intervals[place]

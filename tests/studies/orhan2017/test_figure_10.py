@@ -98,8 +98,10 @@ def test_an_eigenvalue_off_the_circle_contradicts_the_bound(trained: Make) -> No
 def test_the_figure_has_a_column_for_the_matrices_and_one_per_data_set(trained: Make) -> None:
     figure = STUDY.figure(results_of(trained, (0.9, 0.7, 0.5)))
     spectra, curves, deviations, gains = figure.axes
-    assert len(spectra.get_lines()) == 3 * len(TAUS)
-    assert [line.get_label() for line in curves.get_lines()] == ["τ = 0", "τ = 0.2", "τ = 0.4"]
+    assert len(spectra.get_lines()) == 2 * len(TAUS)
+    assert [line.get_label() for line in curves.get_lines()] == [
+        f"τ = {tau}, g = 1" for tau in ("0", "0.2", "0.4")
+    ]
     assert [text.get_text() for text in deviations.get_legend().get_texts()] == [
         "n·eps·cond(T)²",
         "eps·cond(T)",

@@ -80,5 +80,8 @@ def test_the_claim_follows_the_numbers(
 def test_the_figure_shows_curves_and_gains(trained: Make, by_stage: AsResults) -> None:
     figure = figure_11.STUDY.figure(by_stage(SETTINGS, frame_of(trained, 0.8, 0.7)))
     above, below = figure.axes
-    assert [line.get_label() for line in above.get_lines()] == ["Residual", "Hyper-residual"]
+    assert [line.get_label() for line in above.get_lines()] == [
+        "Residual, g = 0.3",
+        "Hyper-residual, g = 0.3",
+    ]
     assert [text.get_text() for text in below.get_xticklabels()] == ["0.3", "1"]

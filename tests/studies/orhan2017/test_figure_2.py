@@ -128,7 +128,7 @@ def test_networks_that_never_learn_are_left_out_of_a_further_row() -> None:
     one = dataclasses.replace(SETTINGS, gains=(1.0,))
     rows = {row.condition: row for row in judge(STUDY, Results(one, parts), "quick")
             if row.claim == "hyper-less-than-residual"}  # fmt: skip
-    alive, every = (rows[f"digits, best gains (1){who}"] for who in (", those that learn", ""))
+    alive, every = (rows[f"digits, best gains (1){who}"] for who in (", those that learn", ", all networks"))
     assert (alive.headline, every.headline) == (False, True)
     assert (alive.runs, every.runs) == (6, 8)
     assert alive.statistic == pytest.approx(0.1, abs=1e-6)
@@ -221,5 +221,7 @@ def test_a_gain_without_runs_gives_no_evidence() -> None:
 def test_the_figure_has_three_rows_per_data_set() -> None:
     axes = STUDY.figure(results_of((1.0, 0.7, 0.4))).axes
     assert len(axes) == 3
-    assert [tick.get_text() for tick in axes[0].get_xticklabels()] == ["Plain", "Residual", "Hyper-residual"]
+    ticks = [tick.get_text().split("\n") for tick in axes[0].get_xticklabels()]
+    assert [name for name, _ in ticks] == ["Plain", "Residual", "Hyper-residual"]
+    assert all(words.startswith("g = ") for _, words in ticks)  # the gain of the networks drawn
     assert [tick.get_text() for tick in axes[1].get_xticklabels()] == ["0.3", "1"]

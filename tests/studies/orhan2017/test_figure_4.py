@@ -16,7 +16,7 @@ from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Bench
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_4, figure_s1
-from skiplab.studies.orhan2017.landscapes.experiment import by_target
+from skiplab.studies.orhan2017.landscapes.experiment import by_target, largest_basins, smallest_basins
 from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, Target, landscape, sparse_landscape
 
 STUDIES = (figure_4.STUDY, figure_s1.STUDY)
@@ -26,6 +26,7 @@ QUANTITIES = (
     ("minima", 0),
     ("mean_walk_length", 0),
     ("mean_basin_size", 0),
+    ("basin_size_log2", 0),
     *(("better_neighbours", count) for count in range(3)),
 )
 CarryOut = Callable[[Study, Any], Results]
@@ -94,12 +95,33 @@ def test_evidence_compares_within_targets() -> None:
     assert steps[1].samples == [[7.0, 6.0, 3.0], [8.0, 5.0, 2.0]]
     assert [row.detail for row in steps] == [f"in {right} of 3 targets" for right in (2, 1, 2)]
     assert all(row.paired and row.headline for row in steps)
-    walks, basins = (evidence[claim][0] for claim in ("shortest-walks-plain", "largest-basins-hyper"))
+    (walks,) = evidence["shortest-walks-plain"]
     assert walks.samples[0] == pytest.approx([math.log10(1 / 9), math.log10(1 / 9), math.log10(2)])
-    assert basins.samples[0] == pytest.approx([math.log10(1 / 9), math.log10(1 / 9), math.log10(4 / 3)])
     minima = {row.condition: (row.samples, row.paper_value) for row in evidence["number-of-minima"]}
     assert minima["plain"] == ([[9.0, 9.0, 1.0]], 3.2e6)
     assert minima["hyper-residual"] == ([[1.0, 1.0, 4.0]], 54.0)
+
+
+def test_basins_are_compared_by_random_minima_and_not_by_their_mean() -> None:
+    """Three of four plain basins are smaller than any other, and one is so large that their mean is largest."""
+    octaves = {
+        "plain": {0: 3, 9: 1},
+        "path-residual": {1: 2, 2: 2},
+        "residual": {2: 4},
+        "hyper-residual": {3: 1, 9: 1},
+    }
+    rows = [
+        (target, name, "basin_size_log2", octave, float(count))
+        for name, counts in octaves.items()
+        for octave, count in counts.items()
+        for target in range(6)
+    ]
+    results = results_of(pd.DataFrame(rows, columns=["target", "architecture", "quantity", "bin", "value"]))
+    found = {row.condition: row.samples[0] for row in (*smallest_basins(results), *largest_basins(results))}
+    assert found["plain below path-residual"] == pytest.approx([0.75 - 0.5] * 6)
+    # The largest plain basin and one hyper-residual one lie in one octave: half of that pair.
+    assert found["plain below hyper-residual"] == pytest.approx([0.75 + 0.25 * 0.5 * 0.5 - 0.5] * 6)
+    assert found["hyper-residual above residual"] == pytest.approx([1 - 0.5] * 6)
 
 
 def test_an_order_that_a_step_reverses_does_not_hold() -> None:

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skiplab.experiments import networks
 from skiplab.randomness import PLACES
-from skiplab.reproduction.results import Results
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.orhan2017 import figure_7
-from skiplab.studies.orhan2017.bias_grid import tied_sigmas
+from skiplab.studies.orhan2017.tied_sigmas import TIED, init_at_ties, tied_sigmas
 
 Make = Callable[..., pd.DataFrame]
 AsResults = Callable[[Any, pd.DataFrame], Results]
@@ -119,6 +120,45 @@ def test_a_grid_that_ends_at_its_best_leaves_open_what_it_might_change(
     assert found["init-is-not-enough"].verdict == "contradicted"
 
 
+@pytest.mark.parametrize(
+    ("at_tie", "init_verdict", "plain_verdict"),
+    [
+        (None, "undecided", "undecided"),  # not run
+        (0.55, "holds", "holds"),
+        (0.75, "undecided", "holds"),  # better than BiasSymmBreak: σ decides
+        (0.2, "holds", "undecided"),  # worse than plain: σ decides
+    ],
+)
+def test_where_sigmas_tie_biasinit_is_judged_only_if_all_say_the_same(
+    trained: Make,
+    by_stage: AsResults,
+    as_the_paper_says: pd.DataFrame,
+    at_tie: float | None,
+    init_verdict: str,
+    plain_verdict: str,
+) -> None:
+    searched = as_the_paper_says["seed"] >= PLACES["search"].start
+    others = as_the_paper_says[~(searched & (as_the_paper_says["model"] == "bias-symm-break"))]
+    search = search_table(trained, {0.0: 0.4, 0.1: 0.5, 0.5: 0.7, 1.0: 0.695})
+    results = by_stage(SETTINGS, pd.concat([others, search]))
+    (call,) = init_at_ties(results)
+    assert (call.stage, set(call.settings.sigmas), len(call.settings.seeds)) == (TIED, {1.0}, 6)
+    assert init_at_ties(dataclasses.replace(results, settings=without_ties())) == []
+    if at_tie is not None:
+        tables = [trained("bias-init", seed, [at_tie + seed / 1000], sigma=1.0) for seed in range(6)]
+        results = results.and_then([Part(networks.train.name, TIED, pd.concat(tables))])
+    found = verdicts(results)
+    assert found["init-is-not-enough"].verdict == init_verdict
+    assert found["plain-worst"].verdict == plain_verdict
+    assert found["symm-break-beats-plain"].verdict == "holds"
+    if at_tie is None:
+        assert found["plain-worst"].detail.startswith("BiasInit to be trained at each tied σ (0.5, 1")
+
+
+def without_ties() -> Any:
+    return dataclasses.replace(SETTINGS, init_at_ties=False)
+
+
 def test_the_interior_sigma_is_chosen_on_the_other_seeds(trained: Make, by_stage: AsResults) -> None:
     # σ = .1 is best on seed 500 alone, so chosen by the others it is σ = .5 that seed 500 is judged at.
     values = {0.0: (0.1, 0.1, 0.1), 0.1: (1.0, 0.2, 0.2), 0.5: (0.3, 0.4, 0.4), 1.0: (0.2, 0.2, 0.2)}
@@ -148,8 +188,8 @@ def test_the_end_of_the_grid_is_chosen_on_the_other_seeds_too(trained: Make, by_
 def test_a_grid_that_ends_at_its_best_sigma_says_nothing(trained: Make, by_stage: AsResults) -> None:
     frame = search_table(trained, {0.0: 0.1, 0.1: 0.2, 0.5: 0.3, 1.0: 0.4})
     (row,) = figure_7.interior_sigma(by_stage(SETTINGS, frame))
-    assert len(row.samples[0]) == 0
-    assert row.detail == "σ = 1 is best, where the grid ends"
+    assert (row.condition, row.missing, len(row.samples[0])) == ("digits, a longer grid", "not run", 0)
+    assert row.detail.startswith("σ = 1 is best, where the grid ends; ")
 
 
 def test_headlines_say_which_sigma_and_lambda_were_found(

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from skiplab.reproduction.results import Results
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.verdict import Verdict, judge
 from skiplab.studies.orhan2017.notes import derivatives
+from skiplab.studies.orhan2017.notes.exchanges import exchangeable, exchanges
 from skiplab.studies.orhan2017.notes.study import STUDY, Settings
 from skiplab.studies.orhan2017.notes.trials import SHAPES
 
@@ -138,8 +139,26 @@ def test_the_figure_has_two_panels_per_note(results: Results) -> None:
     assert len(written) == 31  # six networks at five points, and the panel's letter
 
 
+def test_layers_may_be_exchanged_in_residual_networks_alone(results: Results) -> None:
+    rows = results.rows(exchanges)
+    extremes = rows.groupby(["network", "quantity"])["value"].agg(["min", "max"])
+    assert extremes.loc[("plain", "most"), "max"] < 1e-12
+    assert extremes.loc[("residual", "most"), "max"] < 1e-12
+    assert extremes.loc[("hyper-residual", "least"), "min"] > 1e-4
+    assert {row.condition: row.samples for row in exchangeable(results)} == {
+        "residual": [[0.0, 0.0]],
+        "hyper-residual": [[0.0, 0.0]],
+    }
+    table = rows.assign(value=0.0)  # as if nothing ever changed
+    constant = Results(results.settings, [Part(exchanges.name, "draws", table)])
+    assert {row.condition: sum(row.samples[0]) for row in exchangeable(constant)} == {
+        "residual": 0,
+        "hyper-residual": 2,
+    }
+
+
 def test_trials_hold_ten_networks_of_each_note() -> None:
     calls = STUDY.stages[0](Results(Settings(runs=25, seed=3)))
-    assert len(calls) == 10
-    assert calls[-2].settings.seeds == tuple(range(3_000_020, 3_000_025))
-    assert len(calls[-1].settings.seeds) == 25
+    assert len(calls) == 11
+    assert calls[-3].settings.seeds == tuple(range(3_000_020, 3_000_025))
+    assert [len(call.settings.seeds) for call in calls[-2:]] == [25, 25]

@@ -206,7 +206,7 @@ def test_the_second_stage_takes_each_sizes_own_best_gain() -> None:
 def test_with_runs_as_there_plain_and_residual_are_the_earlier_papers() -> None:
     settings = dataclasses.replace(figure_3.STUDY.settings["paper"], runs=20)
     theirs = GridSettings(data=settings.data)
-    ours = figure_3.THREE.search(Results(settings))
+    ours = figure_3.STUDY.stages[0](Results(settings))  # gain 2 is in trials of its own
     shared = set(figure_7.EXPERIMENT.search(Results(theirs))) & set(ours)
     assert {call.settings.model for call in shared} == {"plain", "residual"}
     values = {size: dict.fromkeys(settings.gains, 0.5) for size in (WIDE, NARROW)}
@@ -215,7 +215,7 @@ def test_with_runs_as_there_plain_and_residual_are_the_earlier_papers() -> None:
         for size, by_gain in values.items()
         for model in MODELS
     ]
-    decided = figure_3.THREE.decide(Results(settings, tables))
+    decided = figure_3.STUDY.stages[1](Results(settings, tables))
     for model in figure_s1.TWO.models:
         members = figure_7.EXPERIMENT.members(Results(theirs), "cifar100-coarse", model, range(20))
         assert deciding_call(theirs, "cifar100-coarse", model, members) in decided
@@ -330,7 +330,9 @@ def test_bins_of_the_spectrum_end_at_the_threshold_and_miss_nothing() -> None:
     values = np.array([-30.0, -1.001e-3, -0.999e-3, -1e-9, 0.0, 1e-9, 0.999e-3, 1.001e-3, 200.0, 0.5])
     _, axes = new_figure()
     ax = axes[0, 0]
-    spectrum_panel(ax, {"plain": values, "residual": np.array([])})
+    spectrum_panel(
+        ax, {"plain": values, "residual": np.array([])}, {"plain": "Plain", "residual": "Residual"}
+    )
     (share, edges, _) = ax.patches[-1].get_data()
     assert share.sum() == pytest.approx(1)
     inside = (edges[1:] <= 1e-3 * 1.0000001) & (edges[:-1] >= -1e-3 * 1.0000001)

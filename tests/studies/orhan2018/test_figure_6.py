@@ -146,7 +146,7 @@ def test_the_figure_has_norms_at_three_epochs_and_all_accuracies() -> None:
     titles = [ax.get_title(loc="left") for ax in drawn.axes]
     assert titles[:3] == [f"start of epoch {epoch}" for epoch in (1, 2, 3)]
     shown = [text.get_text() for text in drawn.axes[3].get_legend().get_texts()]
-    assert shown == ["Plain", "Residual", "BiasReg", "BiasReg + BN"]
+    assert shown == [f"{name}, g = 1" for name in ("Plain", "Residual", "BiasReg", "BiasReg + BN")]
     # Plain and BiasReg coincide at first and are a factor of four apart two epochs later.
     ratios = [np.divide(ax.lines[2].get_ydata(), ax.lines[0].get_ydata()) for ax in drawn.axes[:3]]
     np.testing.assert_allclose(ratios, [[1.0] * 5, [2.0] * 5, [4.0] * 5], rtol=1e-6)

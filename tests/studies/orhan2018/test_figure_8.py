@@ -110,5 +110,7 @@ def test_the_figure_shows_spectra_above_and_networks_below() -> None:
     figure = STUDY.figure(results_of((0.9, 0.7, 0.5), (0.0, 0.3, -0.5)))
     shown = [ax for ax in figure.axes if ax.get_visible()]
     assert len(shown) == 5  # one data set here
-    assert [line.get_label() for line in shown[4].get_lines()] == ["τ = 0", "τ = 0.2", "τ = 0.4"]
-    assert shown[3].get_ylabel() == "gradient norm, start of epoch 1"
+    assert [line.get_label() for line in shown[4].get_lines()] == [
+        f"τ = {tau}, g = 1" for tau in ("0", "0.2", "0.4")
+    ]
+    assert shown[3].get_ylabel() == "gradient norm over that at τ = 0"

@@ -59,8 +59,9 @@ def test_each_caption_makes_one_claim_of_its_own() -> None:
     ("plain", "verdict"), [(100.0, "holds"), (20.5, "contradicted"), (10.0, "contradicted")]
 )
 def test_faster_is_by_a_tenth_of_the_steps_or_more(plain: float, verdict: str) -> None:
-    (row,) = judged(S4, steps(plain, 20.0))
-    assert row.verdict == verdict
+    rows = judged(S4, steps(plain, 20.0))
+    assert [row.verdict for row in rows if row.headline] == [verdict]
+    assert [row.condition.partition(",")[0] for row in rows if not row.headline] == ["equal norms"] * 2
 
 
 @pytest.mark.parametrize(
@@ -76,4 +77,4 @@ def test_the_rows_are_those_of_the_studies_that_are_repeated(smoke_run: Any) -> 
     for study in (S4, S5):
         rows = smoke_run(study).verdicts
         assert {row.claim for row in rows} == {claim.id for claim in study.claims}
-        assert all(row.statistic is not None and row.statistic > 0 for row in rows)
+        assert all(row.statistic is not None and row.statistic > 0 for row in rows if row.headline)

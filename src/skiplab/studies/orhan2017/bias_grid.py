@@ -9,7 +9,7 @@ from typing import Any
 
 from skiplab.experiments import networks
 from skiplab.experiments.gain_experiment import GainExperiment, Tuned, search_call
-from skiplab.experiments.gains import ONE_POINT, WIDE, Model, last_step
+from skiplab.experiments.gains import WIDE, Model, last_step
 from skiplab.experiments.networks import GainSettings, Member
 from skiplab.reproduction.claim import Evidence
 from skiplab.reproduction.results import Found, Results, matching
@@ -78,15 +78,6 @@ def telling_choice(found: Found, place: int = 0) -> Found:
             yield row
 
     return told
-
-
-def tied_sigmas(results: Results, data: str, gain: float) -> dict[float, float]:
-    """BiasSymmBreak's accuracies at a gain by σ > 0, at the best λ each, if within a point of the best."""
-    rows = networks.last_accuracy(results.rows(stage="search", data=data, model=SYMM_BREAK.name, gain=gain))
-    by_cell = rows[rows["sigma"] > 0].groupby(["sigma", "strength"])["value"].mean()
-    best = by_cell.groupby("sigma").max()
-    tied = best[best > best.max() - ONE_POINT]
-    return dict(zip(tied.index.astype(float).tolist(), tied.tolist(), strict=True))
 
 
 def last_steps(results: Results, data: str) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from skiplab.experiments import networks
 from skiplab.experiments.gain_experiment import deciding_call
 from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, Model, accuracies, shared_seeds
-from skiplab.experiments.networks import SQRT2, GainSettings, Member
+from skiplab.experiments.networks import BRACKETED, GAINS, SQRT2, GainSettings, Member
 from skiplab.reproduction import Call, Claim, Equivalent, Evidence, Results, Study, scales
 
 MODELS = (PLAIN, RESIDUAL)
@@ -23,8 +23,8 @@ class Settings(GainSettings):
     ``plain_at`` and ``residual_at`` are the gains at which claims about accuracy compare these models.
     """
 
-    gains: tuple[float, ...] = (0.1, 0.3, 1.0, SQRT2, 2.0)
-    float32_gains: tuple[float, ...] = (0.1, 0.3, 1.0, SQRT2)
+    gains: tuple[float, ...] = BRACKETED
+    float32_gains: tuple[float, ...] = GAINS
     plain_at: float = SQRT2
     residual_at: float = 0.3
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare, log_decay, nearer, of_one
+from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, nearer
+from skiplab.experiments.gradient_falls import falls
 from skiplab.experiments.open_claims import open_if_short
 from skiplab.reproduction import Claim, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.bias_grid import (
@@ -18,10 +19,6 @@ from skiplab.studies.orhan2017.bias_grid import (
 )
 from skiplab.studies.orhan2017.smallest_effects import HALVING
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
 UNTUNED = (
     "not run yet: σ and λ searched with the BatchNorm and on a longer grid; ours were found without it, where the "
     "grid ends (some 5 minutes of one H200)"
@@ -29,23 +26,11 @@ UNTUNED = (
 EXPERIMENT = experiment(PLAIN, RESIDUAL, SYMM_BREAK, WITH_BN)
 
 
-def log_growth(rows: pd.DataFrame) -> np.ndarray:
-    """How much log gradient norms rise from the top to the bottom layer, one number per run."""
-    return -log_decay(rows)
-
-
 def figure(results: Results) -> Any:
-    """Gradient norms by layer at best gains and at a common one, and learning curves."""
+    """Gradient norms by layer at own gains and at a common one, and learning curves."""
     from skiplab.experiments.gain_figures import norms_and_curves
 
-    figure = norms_and_curves(results, {model.name: model for model in EXPERIMENT.models})
-    for left, middle in zip(figure.axes[::3], figure.axes[1::3], strict=True):
-        ends = [end for ax in (left, middle) for end in ax.get_ylim()]
-        for ax in (left, middle):  # so that what vanishes at one gain can be compared with the other
-            ax.set_ylim(min(ends), max(ends))
-            ax.yaxis.set_minor_formatter("")
-        middle.set_title(f"{middle.get_title(loc='left')} (judged)")
-    return figure
+    return norms_and_curves(results, {model.name: model for model in EXPERIMENT.models})
 
 
 STUDY = Study(
@@ -59,29 +44,29 @@ STUDY = Study(
         Claim(
             "residual-does-not-diminish",
             "Gradient norms of residual networks do not diminish in earlier layers: they do not halve.",
-            of_one(RESIDUAL, log_growth),
+            falls(RESIDUAL, rises=True),
             kind=Greater(margin=HALVING),
             unit="log norm",
         ),
         Claim(
             "plain-decays",
             "Gradient norms of plain networks decay towards the input.",
-            of_one(PLAIN, log_decay),
+            falls(PLAIN),
             kind=Greater(worth=HALVING),
             unit="log norm",
         ),
         Claim(
             "symm-break-decays",
             "Gradient norms of BiasSymmBreak networks decay towards the input.",
-            of_one(SYMM_BREAK, log_decay),
+            falls(SYMM_BREAK),
             kind=Greater(worth=HALVING),
             unit="log norm",
         ),
         Claim(
             "bn-alleviates",
-            "One BatchNorm in the middle of a BiasSymmBreak network alleviates the vanishing gradients: norms decay "
-            "less.",
-            compare(SYMM_BREAK, WITH_BN, log_decay),
+            "One BatchNorm in the middle of a BiasSymmBreak network alleviates the vanishing gradients: norms fall "
+            "less from the top to the bottom layer.",
+            falls(SYMM_BREAK, WITH_BN),
             kind=Greater(worth=HALVING),
             unit="log norm",
         ),

@@ -169,8 +169,8 @@ def compare_ratios(gains: Gains, more: Model, less: Model) -> Found:
                 continue
             alive = learned[0] & learned[1]
             words = f"{condition.words}, those that learn"
-            never = f"{detail}; never learn: {', '.join(dead)}; the mean is over all networks"
-            yield condition.evidence(samples, detail=never)
+            never = f"{detail}; never learn: {', '.join(dead)}"
+            yield condition.evidence(samples, f"{condition.words}, all networks", detail=never)
             yield condition.evidence([sample[alive] for sample in samples], words, headline=False)
 
     return found

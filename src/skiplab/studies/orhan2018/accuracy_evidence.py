@@ -88,6 +88,9 @@ def more_degenerate(results: Results) -> Iterator[Evidence]:
         for condition, epochs, detail in cases:
             samples = [by_network(rows, "degenerate", epochs).tolist() for rows in (worst, best)]
             yield Evidence(condition, samples, headline=condition == words, detail=detail)
+        if (by_network(everyone, "learned") == 0).any():
+            lost = "spectra are of networks that learn alone"
+            yield Evidence(f"{words}, with those that never learn", [[], []], headline=False, detail=lost)
 
 
 def no_more_degenerate(results: Results) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 UNITS = {"norm": "mean norm", "overlap": "mean overlap", "dependence": "linear dependence"}
+STYLES = ("-", "--", ":")  # of small networks' depths
 SHOWN = 10  # best and worst networks of the paper's width whose means are drawn, as in the paper
 
 
@@ -26,10 +27,16 @@ def figure(results: Results) -> Any:
     figure, axes = new_figure(columns=5, rows=len(sets), width=9.4, height=0.7 + 1.9 * len(sets))
     for across, data in zip(axes, sets, strict=True):
         _panels(across, results, data)
+    settings = results.settings
     handles, names = axes[0, 0].get_legend_handles_labels()
-    runs = results.settings.wide_runs
-    labels = [f"{name} {min(SHOWN, runs // 2)} of {runs}" for name in names]
-    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    styles = dict(zip([f"b: {depth} layers" for depth in settings.narrow_depths], STYLES, strict=False))
+    for words, style in styles.items():
+        handles += axes[0, 0].plot([], [], color="#444444", linestyle=style)
+        names.append(words)
+    runs = settings.wide_runs
+    few = f"{min(SHOWN, runs // 2)} of {runs}, in b {settings.extremes} of those that learn"
+    figure.legend(handles, [f"{name} {few}" if name in ("Best", "Worst") else name for name in names],
+                  loc="outside upper center", ncols=2)  # fmt: skip
     for letter, ax in zip("abcdefghij", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
@@ -43,7 +50,7 @@ def _panels(across: Any, results: Results, data: str) -> None:
     wide = _groups(rows, accuracy)
     _lines(across[0], wide, "accuracy")
     across[0].set(title="training accuracy", ylabel=title_of(data))
-    for depth, style in zip(settings.narrow_depths, ("-", "--", ":"), strict=False):
+    for depth, style in zip(settings.narrow_depths, STYLES, strict=False):
         best, worst, _ = extremes(results, data, depth)
         _lines(across[1], {"best": best, "worst": worst}, "degenerate", style)
     across[1].set(title="degenerate fraction")
@@ -52,7 +59,7 @@ def _panels(across: Any, results: Results, data: str) -> None:
         _lines(ax, wide, quantity)
         values = by_network(rows, quantity, after)
         rho = spearman(values.to_numpy(float), accuracy[values.index].to_numpy(float))
-        ax.set_title(f"{title}\nρ = {rho:+.2f}")
+        ax.set_title(f"{title}\nρ = {rho:+.2f}".replace("-", "−"))
     for ax, shown in zip(across, [settings.at, settings.spectra_at, *[settings.at] * 3], strict=True):
         epoch_axis(ax, list(shown))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from skiplab.experiments.apart import other_gains_apart
 from skiplab.experiments.gains import HYPER_RESIDUAL, PLAIN, RESIDUAL
+from skiplab.experiments.networks import BRACKETED
 from skiplab.reproduction import Study, scales
 from skiplab.studies.orhan2018.spectra_over_training import QUICK, SMOKE, Comparison, Settings
 
@@ -11,8 +13,8 @@ THREE = Comparison((PLAIN, RESIDUAL, HYPER_RESIDUAL))
 STUDY = Study(
     id="orhan2018/figure-3",
     words=__file__,
-    settings=scales(Settings, quick=QUICK, smoke=SMOKE),
-    stages=(THREE.search, THREE.decide),
+    settings=scales(Settings, quick=QUICK, smoke=SMOKE, gains=BRACKETED),
+    stages=(other_gains_apart(THREE.search), other_gains_apart(THREE.decide)),
     figure=THREE.figure,
     # Figure 3's caption names no architecture; that of S6, which repeats its "main results", gives the directions.
     source="figures 3 and S6",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from skiplab.experiments.apart import other_gains_apart
 from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, compare
 from skiplab.experiments.narrow_networks import (
     BEFORE,
@@ -15,7 +16,8 @@ from skiplab.experiments.narrow_networks import (
     narrow_searches,
     values,
 )
-from skiplab.experiments.open_claims import difference, open_if_glorot_disagrees
+from skiplab.experiments.networks import BRACKETED
+from skiplab.experiments.open_claims import open_if_glorot_disagrees
 from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
 from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, narrow_bias_runs
@@ -79,29 +81,27 @@ def figure(results: Results) -> Any:
     """Accuracy over epochs and by gain for each data set; degeneracy and accuracy of the narrow networks."""
     from skiplab.data.registry import title as title_of
     from skiplab.experiments.epoch_figures import over_epochs
-    from skiplab.experiments.gain_figures import best_curves, gains_panel
-    from skiplab.figures.colours import label_of
+    from skiplab.experiments.gain_figures import gains_panel, in_legend, own_curves, with_gains
     from skiplab.figures.curves import learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
     settings = results.settings
+    shown = {model.name: model for model in MODELS}
     columns, epochs = len(settings.data) + 1, range(1, settings.epochs + 1)
     figure, axes = new_figure(columns=columns, rows=2, width=2.6 * columns, height=5.2)
     for (above, below), data in zip(axes.T[:-1], settings.data, strict=True):
-        curves = {model.name: best_curves(results, data, model) for model in MODELS}
-        learning_curves(above, epochs, curves, labels="legend" if data == settings.data[0] else "none")
+        curves = {model.name: own_curves(results, data, model) for model in MODELS}
+        learning_curves(above, epochs, curves, words=with_gains(results, shown, sets=[data]))
         above.set(title=title_of(data), xlabel="epoch", ylabel="training accuracy")
-        gains_panel(below, results, data, {model.name: model for model in MODELS})
+        gains_panel(below, results, data, shown)
         below.set_ylabel("training accuracy, last epoch")
     above, below = axes[:, -1]
     data, shape = settings.with_spectra, f"{settings.narrow_depth} × {settings.narrow} units"
     rows = {model.name: NARROW.at(results, data, model) for model in MODELS}
-    over_epochs(above, rows, "degenerate", "share of |λ| < 10⁻³, exact")
+    over_epochs(above, rows, "degenerate", "share of |λ| < 10⁻³, exact", labels="legend")
     above.set_title(f"{shape}, {settings.samples:,} samples")
-    curves = {model.name: best_curves(results, data, model, NARROW) for model in MODELS}
-    learning_curves(below, epochs, curves, labels="none")
-    gains = {model: NARROW.best_gain(results, data, model) for model in MODELS}
-    below.legend(below.lines, [f"{label_of(model.name)}, g = {gain:.3g}" for model, gain in gains.items()])
+    curves = {model.name: own_curves(results, data, model, NARROW) for model in MODELS}
+    learning_curves(below, epochs, curves, words=in_legend(rows))
     below.set(xlabel="epoch", ylabel="training accuracy", title=shape)
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
@@ -115,14 +115,15 @@ STUDY = Study(
         Settings,
         quick={**spectra_over_training.QUICK, **bias_reg.QUICK, "control_runs": 5},
         smoke={**spectra_over_training.SMOKE, **bias_reg.SMOKE, "control_runs": 2},
+        gains=BRACKETED,
     ),
-    stages=(search, decide),
+    stages=(other_gains_apart(search), other_gains_apart(decide)),
     figure=figure,
     claims=(
         Claim(
             "bias-reg-beats-plain",
             "BiasReg improves the training accuracy of plain networks, on both data sets.",
-            open_if_glorot_disagrees(compare(BIAS_REG, PLAIN), difference, ONE_POINT),
+            open_if_glorot_disagrees(compare(BIAS_REG, PLAIN), ONE_POINT),
             kind=Greater(worth=ONE_POINT),
             unit="accuracy",
         ),

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.experiments import measured_networks as measured
 from skiplab.experiments import networks
-from skiplab.experiments.gains import WIDE, Model, compare
+from skiplab.experiments.gains import WIDE, Model
 from skiplab.experiments.measured_networks import Measured
 from skiplab.experiments.narrow_networks import BEFORE, values
 from skiplab.experiments.networks import Member
+from skiplab.experiments.open_claims import open_if_ties_disagree
 from skiplab.experiments.skip_networks import (
     FOLDED_QUICK,
     FOLDED_SMOKE,
@@ -76,25 +77,26 @@ def figure(results: Results) -> Any:
     """A column per data set: accuracy over epochs above, probability of zero responses below."""
     from skiplab.data.registry import title as title_of
     from skiplab.experiments.epoch_figures import over_epochs
-    from skiplab.experiments.gain_figures import best_curves
-    from skiplab.figures.curves import learning_curves
+    from skiplab.experiments.gain_figures import own_curves, with_gains
+    from skiplab.figures.curves import label_ends, learning_curves
     from skiplab.figures.style import new_figure, panel_letter
 
     settings = results.settings
     matrices = {"identity": IDENTITY, **shown(settings)}
+    words = with_gains(results, matrices)
     figure, axes = new_figure(columns=len(settings.data), rows=2, width=7.2, height=5.8)
     for row, column in product(axes, range(1, len(settings.data))):
         row[column].sharey(row[0])
     for (above, below), data in zip(axes.T, settings.data, strict=True):
-        curves = {name: best_curves(results, data, model) for name, model in matrices.items()}
-        learning_curves(above, range(1, settings.epochs + 1), curves, labels="none")
+        curves = {name: own_curves(results, data, model) for name, model in matrices.items()}
+        learning_curves(above, range(1, settings.epochs + 1), curves, labels="none", words=words)
         above.set(title=title_of(data), xlabel="epoch")
-        over_epochs(below, {model.skip: zeros(results, data, model) for model in COMPARED}, "zero", "")
+        counted = {model.skip: zeros(results, data, model) for model in COMPARED}
+        over_epochs(below, counted, "zero", "", labels="legend")
         below.set_ylim(bottom=0)
     axes[0, 0].set_ylabel("training accuracy")
     axes[1, 0].set_ylabel("probability of zero responses")
-    lines, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside upper center", ncols=5)
+    label_ends(axes[0, -1])
     for letter, ax in zip("abcdefgh", axes.flat, strict=False):
         panel_letter(ax, letter)
     return figure
@@ -115,7 +117,7 @@ STUDY = Study(
         Claim(
             "orthogonal-slightly-better",
             "Dense orthogonal skips train slightly better than identity skips.",
-            compare(ORTHOGONAL, IDENTITY),
+            open_if_ties_disagree(ORTHOGONAL, IDENTITY, HALF_POINT),
             kind=Greater(worth=HALF_POINT),
             unit="accuracy",
         ),

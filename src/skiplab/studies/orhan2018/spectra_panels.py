@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab.data.registry import title as title_of
 from skiplab.experiments.epoch_figures import over_epochs, runs_at
-from skiplab.experiments.gain_figures import best_curves
-from skiplab.experiments.gains import Gains, Model
+from skiplab.experiments.gain_figures import in_legend, own_curves, with_gains
+from skiplab.experiments.gains import Gains, Model, shared_seeds
 from skiplab.experiments.narrow_networks import NARROW
-from skiplab.reproduction.results import Results, matching
+from skiplab.reproduction.results import Results, matching, sample_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,17 +46,21 @@ def _as_the_paper(axes: Sequence[Any], results: Results, data: str, models: Sequ
     from skiplab.figures.curves import learning_curves
 
     settings = results.settings
-    curves = {model.name: best_curves(results, data, model) for model in models}
-    learning_curves(axes[0], range(1, settings.epochs + 1), curves)
+    curves = {model.name: own_curves(results, data, model) for model in models}
+    words = with_gains(results, {model.name: model for model in models}, sets=[data])
+    learning_curves(axes[0], range(1, settings.epochs + 1), curves, words=words)
     axes[0].set(title=f"{title_of(data)}, {settings.depth}×{settings.width} units")
     axes[0].set(xlabel="epoch", ylabel="training accuracy")
     shape = f"{settings.narrow_depth}×{settings.narrow} units"
     narrow = at_best(results, NARROW, data, models)
-    spectra = {model.name: _eigenvalues(results, data, model) for model in models}
+    rows = {model.name: results.rows(stage="spectrum", data=data, model=model.name) for model in models}
+    spectra = {
+        name: sample_of(matching(each, quantity="eigenvalue"), by="layer") for name, each in rows.items()
+    }
     exact = f"{shape}, exact ({max(map(len, spectra.values())):,} eigenvalues)"
-    fractions_panel(axes[1], narrow, "degenerate", DEGENERATE, title=exact)
+    fractions_panel(axes[1], narrow, "degenerate", DEGENERATE, title=exact, labels="legend")
     fractions_panel(axes[2], narrow, "negative", NEGATIVE, title=exact)
-    spectrum_panel(axes[3], spectra)
+    spectrum_panel(axes[3], spectra, in_legend(rows))
     axes[3].set_title(f"{shape}, exact, after epoch {settings.shown_epoch}")
 
 
@@ -70,7 +74,8 @@ def _at_common_gain(axes: Sequence[Any], results: Results, data: str, models: Se
     words, rows = at_common(results, data, models)
     title = f"{results.settings.narrow_depth}×{results.settings.narrow} units, {words} (ours)"
     for ax, fraction, label in zip(axes, ("degenerate", "negative"), (DEGENERATE, NEGATIVE), strict=True):
-        fractions_panel(ax, rows, fraction, label, title=title)
+        labels = "legend" if fraction == "degenerate" else "none"
+        fractions_panel(ax, rows, fraction, label, title=title, labels=labels)
 
 
 def _resolved(results: Results, data: str, models: Sequence[Model]) -> bool:
@@ -90,21 +95,18 @@ def _at_full_width(axes: Sequence[Any], results: Results, data: str, models: Seq
 
 
 def at_best(results: Results, size: Gains, data: str, models: Sequence[Model]) -> dict[str, pd.DataFrame]:
-    """Rows of each model's networks of one size, at its best gain."""
+    """Rows of each model's networks of one size, at its own gain."""
     return {model.name: size.at(results, data, model) for model in models}
 
 
 def at_common(results: Results, data: str, models: Sequence[Model]) -> tuple[str, dict[str, pd.DataFrame]]:
-    """Where narrow networks are judged, in words, and their rows: one gain for all, best gains if none has all."""
+    """Where narrow networks are judged, in words, and their rows: one gain for all, own gains if none has all."""
     if not _compared(results, data, models):
-        return "best gains", at_best(results, NARROW, data, models)
+        return "own gains", at_best(results, NARROW, data, models)
     gain = NARROW.common_gain(results, data, models)
-    return f"gain {gain:.3g} for all", {model.name: NARROW.at(results, data, model, gain) for model in models}
-
-
-def _eigenvalues(results: Results, data: str, model: Model) -> np.ndarray:
-    where = {"data": data, "model": model.name, "quantity": "eigenvalue"}
-    return results.sample(stage="spectrum", by="layer", **where)
+    rows = shared_seeds([NARROW.at(results, data, model, gain) for model in models])  # as they are judged
+    by_name = dict(zip([model.name for model in models], rows, strict=True))
+    return f"gain {gain:.3g} for all, n = {rows[0]['seed'].nunique()}", by_name
 
 
 def line_key(ax: Any, colours: Sequence[str], styles: Mapping[str, str]) -> None:
@@ -129,10 +131,11 @@ def fractions_panel(
     title: str = "",
     layer: int = 0,
     line: str = "-",
+    labels: str = "none",
 ) -> None:
     """A quantity over training with dots at the measured epochs; ``line`` is the style of its lines."""
     known = len(ax.get_lines())
-    over_epochs(ax, rows_by_name, quantity, label, layer=layer)
+    over_epochs(ax, rows_by_name, quantity, label, layer=layer, labels=labels)
     for drawn in ax.get_lines()[known:]:
         drawn.set(marker="o", markersize=3, linestyle=line)
     if label in (DEGENERATE, NEGATIVE):  # an interval of a mean may leave what a fraction can be
@@ -143,15 +146,20 @@ def fractions_panel(
 
 
 def spectrum_panel(
-    ax: Any, eigenvalues: Mapping[str, np.ndarray], inner: float = 1e-4, bins: int = 4
+    ax: Any,
+    eigenvalues: Mapping[str, np.ndarray],
+    words: Mapping[str, str],
+    inner: float = 1e-4,
+    bins: int = 4,
 ) -> None:
     """Share of eigenvalues in bins that are equally wide on an axis logarithmic beyond ±``inner``.
 
-    ``bins`` is their number per decade. The band |λ| < 10⁻³ is shaded, and its ends are edges of bins.
+    ``words`` is what the legend says, ``bins`` the number of bins per decade. The band |λ| < 10⁻³ is shaded, and its
+    ends are edges of bins.
     """
     import numpy as np
 
-    from skiplab.figures.colours import colour_of, label_of
+    from skiplab.figures.colours import colour_of
 
     # A network that diverged has no spectrum to show.
     shown = {name: values for name, values in eigenvalues.items() if len(values)}
@@ -164,7 +172,7 @@ def spectrum_panel(
     for name, values in shown.items():
         share = np.histogram(values, edges)[0] / len(values)
         ax.stairs(share, edges, color=colour_of(name), fill=True, alpha=0.15)
-        ax.stairs(share, edges, color=colour_of(name), label=label_of(name), linewidth=1.1)
+        ax.stairs(share, edges, color=colour_of(name), label=words[name], linewidth=1.1)
     ax.set_xscale("symlog", linthresh=inner)
     ticks = [10.0**power for power in range(-3, round(np.log10(outer[-1])) + 1, 2)]
     ax.set_xticks([-tick for tick in reversed(ticks)] + [0] + ticks)
@@ -175,7 +183,8 @@ def spectrum_panel(
     ax.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
     ax.set_ylim(bottom=0)
     ax.set_yticks([tick for tick in (0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1) if tick < ax.get_ylim()[1]])
-    ax.set(xlabel=r"eigenvalue $\lambda$", ylabel="share of eigenvalues a bin")
+    ax.set(xlabel=r"eigenvalue $\lambda$", ylabel="share of eigenvalues per bin")
+    ax.legend(fontsize=7)
 
 
 def limits_panel(ax: Any, rows_by_name: Mapping[str, pd.DataFrame], fraction: str) -> None:

@@ -8,14 +8,14 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from skiplab.data.registry import title as title_of
-from skiplab.experiments.gain_figures import best_curves, gains_panel
+from skiplab.experiments.gain_figures import gains_panel, own_curves, with_gains
 from skiplab.experiments.gains import LEARNED, chance
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import final_dots, heatmap, learning_curves
 from skiplab.figures.style import new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.reproduction.results import matching
-from skiplab.studies.orhan2017.figure_12.profiles import KINDS, PROFILES, best_of, searched
+from skiplab.studies.orhan2017.figure_12.profiles import DECREASING, KINDS, PROFILES, best_of, searched
 from skiplab.studies.orhan2017.rescaled_networks import after, ratios
 
 SHOWN = {kind.name: kind for kind in KINDS}
@@ -30,18 +30,22 @@ def panels(results: Results) -> Any:
     _profiles(lines, results, data)
     least = LEARNED * chance(data)
     kept = [PROFILES.at(results, data, kind) for kind in KINDS]
-    learned = [after(rows, "before") >= least for rows in kept]
-    final_dots(
-        symmetry, list(SHOWN), [_those(ratios(rows), who) for rows, who in zip(kept, learned, strict=True)]
-    )
+    dead = [after(rows, "before") < least for rows in kept]
+    final_dots(symmetry, list(SHOWN), [ratios(rows) for rows in kept], rings=dead)
     symmetry.axhline(1, color="#999999", linewidth=0.8, zorder=0)
-    symmetry.set(ylabel="accuracy ratio after rescaling", title="rescaling symmetry")
-    runs = {name: best_curves(results, data, kind, PROFILES) for name, kind in SHOWN.items()}
+    symmetry.set(ylabel="accuracy ratio after rescaling", title="all networks; rings never learn")
+    runs = {name: own_curves(results, data, kind, PROFILES) for name, kind in SHOWN.items()}
     epochs = range(1, settings.epochs + 1)
-    learning_curves(curves, epochs, {name: _those(each, each[:, -1] >= least) for name, each in runs.items()})
+    words = with_gains(results, SHOWN, PROFILES, [data])
+    alive = {name: _those(each, each[:, -1] >= least) for name, each in runs.items()}
+    learning_curves(curves, epochs, alive, labels="none", words=words)
+    curves.lines[list(SHOWN).index(DECREASING.name)].set_linestyle(
+        (0, (4, 3))
+    )  # over that of constant profiles
+    curves.legend(loc="lower right", bbox_to_anchor=(1, 0.1))
     for name, each in runs.items():  # dead networks, one line each
-        for dead in each[each[:, -1] < least]:
-            curves.plot(epochs, dead, color=colour_of(name), linewidth=0.6, linestyle=":")
+        for never in each[each[:, -1] < least]:
+            curves.plot(epochs, never, color=colour_of(name), linewidth=0.6, linestyle=":")
     curves.set(xlabel="epoch", ylabel="training accuracy", title=title_of(data))
     _grid(grid, results, data)
     gains_panel(gains, results, data, SHOWN, PROFILES)
@@ -66,7 +70,7 @@ def _profiles(ax: Any, results: Results, data: str) -> None:
         style = ":" if slope > 0 else "-"
         ax.plot(layers, slope * layers + offset, color="#C8C8C8", linewidth=0.7, linestyle=style)
     for name, kind in SHOWN.items():
-        line = PROFILES.best_profile(results, data, kind, PROFILES.best_gain(results, data, kind))
+        line = PROFILES.best_profile(results, data, kind, PROFILES.own_gain(results, data, kind))
         biases = line["slope"] * layers + line["offset"]
         ax.plot(layers, biases, color=colour_of(name), label=label_of(name))
     ax.set(xlabel="hidden layer l", ylabel="constant bias a·l + b", title="profiles")

@@ -33,6 +33,7 @@ class ProfileSettings(RescalingSettings):
     """The common settings, how networks are rescaled after training, and the profiles a·l + b."""
 
     data: tuple[str, ...] = ("cifar100-coarse",)
+    gains: tuple[float, ...] = networks.BRACKETED
     runs: int = 50
     depth: int = 30
     slopes: tuple[float, ...] = (0.0, -0.003, -0.006, -0.009, -0.012)
@@ -67,8 +68,8 @@ class ProfileGains(Gains):
         return {"slope": float(best["slope"]), "offset": float(best["offset"])}
 
     def at(self, results: Results, data: str, model: Model, gain: float | None = None) -> pd.DataFrame:
-        """Rows of the deciding runs of a kind's best profile at one gain, or (None) at the kind's best one."""
-        gain = self.best_gain(results, data, model) if gain is None else gain
+        """Rows of the deciding runs of a kind's best profile at one gain, or (None) at the kind's own."""
+        gain = self.own_gain(results, data, model) if gain is None else gain
         line = self.best_profile(results, data, model, gain)
         return results.rows(train_and_rescale, stage=self.decide, data=data, gain=gain, **line)
 

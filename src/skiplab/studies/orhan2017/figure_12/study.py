@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 from skiplab.experiments import networks
+from skiplab.experiments.apart import other_gains_apart
 from skiplab.experiments.gains import ONE_POINT, PLAIN
 from skiplab.experiments.networks import Member
 from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales
@@ -96,7 +97,7 @@ STUDY = Study(
     id="orhan2017/figure-12",
     words=__file__,
     settings=scales(ProfileSettings, quick=QUICK, smoke=SMOKE),
-    stages=(search, decide),
+    stages=(search, other_gains_apart(decide)),
     figure=figure,
     claims=(
         Claim(
@@ -119,6 +120,14 @@ STUDY = Study(
             "constant-beats-plain",
             "The best profile that is the same in all layers performs better than the plain network.",
             of_those_that_learn(PROFILES.compare(CONSTANT, PLAIN)),
+            kind=Greater(worth=ONE_POINT),
+            unit="accuracy",
+            source="section 2.4.3",
+        ),
+        Claim(
+            "decreasing-beats-plain",
+            "The best decreasing profile performs better than the plain network.",
+            of_those_that_learn(PROFILES.compare(DECREASING, PLAIN)),
             kind=Greater(worth=ONE_POINT),
             unit="accuracy",
             source="section 2.4.3",
@@ -151,6 +160,14 @@ STUDY = Study(
             "constant-less-symmetric",
             "The best constant profile leaves less rescaling symmetry than the plain network has.",
             compare_ratios(PROFILES, PLAIN, CONSTANT),
+            kind=Greater(worth=ONE_PERCENT),
+            unit="ratio",
+            source="section 2.4.3",
+        ),
+        Claim(
+            "decreasing-less-symmetric-than-plain",
+            "The best decreasing profile leaves less rescaling symmetry than the plain network has.",
+            compare_ratios(PROFILES, PLAIN, DECREASING),
             kind=Greater(worth=ONE_PERCENT),
             unit="ratio",
             source="section 2.4.3",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skiplab.data.registry import title as title_of
-from skiplab.experiments.gain_figures import gains_panel
+from skiplab.experiments.gain_figures import gains_panel, in_legend
 from skiplab.experiments.gains import WIDE, Model
 from skiplab.figures.colours import colour_of, label_of
 from skiplab.figures.curves import final_dots
@@ -23,7 +23,10 @@ def panels(results: Results, models: Sequence[Model]) -> Any:
     figure, axes = new_figure(columns=len(sets), rows=3, width=PAGE_WIDTH, height=7.2, sharey=True)
     for (top, middle, low), data in zip(axes.T, sets, strict=True):
         final_dots(top, list(shown), [ratios(WIDE.at(results, data, model)) for model in models])
-        top.set_title(f"{title_of(data)}, best gains")
+        rows = {model.name: WIDE.at(results, data, model) for model in models}
+        words = [each.replace(", ", "\n", 1) for each in in_legend(rows).values()]
+        top.set_xticks(range(len(models)), words, rotation=0, ha="center", fontsize=7)
+        top.set_title(f"{title_of(data)}, own gains")
         gains_panel(middle, results, data, shown, quantity=ratios)
         _by_distance(low, results, data, models)
         for ax in (top, middle, low):
@@ -37,7 +40,7 @@ def panels(results: Results, models: Sequence[Model]) -> Any:
 
 
 def _by_distance(ax: Any, results: Results, data: str, models: Sequence[Model]) -> None:
-    """Mean ratios at best gains against the distance of the two matrices, with standard errors."""
+    """Mean ratios at own gains against the distance of the two matrices, with standard errors."""
     style = {"fmt": "o-", "markersize": 2.5, "linewidth": 1.0, "elinewidth": 0.7}
     for model in models:
         rows = matching(WIDE.at(results, data, model), quantity="rescaling_at_distance")

@@ -7,7 +7,7 @@ from typing import Any
 
 from skiplab.experiments import networks
 from skiplab.experiments.gain_experiment import gain_search
-from skiplab.experiments.gains import HYPER_RESIDUAL, PLAIN, RESIDUAL, WIDE, Found, compare, of_one
+from skiplab.experiments.gains import HYPER_RESIDUAL, PLAIN, RESIDUAL, WIDE, Found, compare, each_of
 from skiplab.experiments.networks import Member
 from skiplab.reproduction import Call, Claim, Exact, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.rescaled_networks import (
@@ -47,7 +47,7 @@ def decide(results: Results) -> list[Call]:
 
 def whole(quantity: str, by: float) -> Found:
     """Evidence on how far a quantity of plain networks is from what a whole symmetry gives."""
-    return of_one(PLAIN, lambda rows: after(rows, quantity) - by, common=False)
+    return each_of([PLAIN], lambda rows: after(rows, quantity) - by, common=False)
 
 
 def figure(results: Results) -> Any:

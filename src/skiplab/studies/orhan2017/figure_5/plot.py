@@ -29,6 +29,7 @@ from skiplab.studies.orhan2017.figure_5.trials import (
 PLAIN, RESIDUAL = colour_of("plain"), colour_of("residual")
 TINTS = {ONES: PLAIN, ONES_MODES: "#E69F00", ORTHONORMAL: "#999999", MODES: "#56B4E9", EXACT_ONES: "#882255"}
 PRINTED: Any = (0, (2, 1.5))  # dashes
+ZERO = 1e-17  # where an exact zero stands on a logarithmic axis
 LOSSES = {
     ONES: "Plain, b = a",
     EXACT_ONES: "the same, no noise",
@@ -50,9 +51,10 @@ def three_layer_panels(results: Results, rounding: float) -> Figure:
     for mode in (1, 2):
         above, below = axes[:2, mode - 1]
         lines_panel(above, _small_starts(results, mode), legend=mode == 2)
-        above.set(xlabel="step", title=f"$a^{mode}$, small random start")
+        above.set(xlabel="step", ylabel=f"weights $a^{mode}$", title=f"$a^{mode}$, small random start")
         lines_panel(below, _equal_norms(results, mode), legend=mode == 1)
-        below.set(xlabel="step", title=f"$a^{mode}$, equal norms", xscale="log", xlim=(1, None))
+        below.set(xlabel="step", ylabel=f"weights $a^{mode}$", title=f"$a^{mode}$, equal norms")
+        below.set(xscale="log", xlim=(1, None))
     small = _steps(results, SMALL, "plain", "plain", PLAIN)
     small += _steps(results, SMALL, "residual", "residual", RESIDUAL)
     equal = _steps(results, MODES, "residual", "residual", RESIDUAL)
@@ -60,15 +62,17 @@ def three_layer_panels(results: Results, rounding: float) -> Figure:
         equal += _steps(results, name, "plain", f"plain, {NAMES[name]}", TINTS[name])
     for ax, strips in zip(axes[:2, 2], (small, equal), strict=True):
         strips_panel(ax, strips)
-        ax.set(xlabel="steps until learned", title="Filled corrected, hollow printed")
+        ax.set(xlabel="steps until learned", title="● corrected, ○ printed")
     lines_panel(axes[2, 0], _losses(results), legend=True)
     axes[2, 0].axhline(1.125, **GUIDE)
     axes[2, 0].set(xscale="log", xlim=(1, None), xlabel="step", ylabel="loss", title="Loss, equal norms")
+    axes[2, 0].set_ylim(top=7.4)  # room for the legend above the curves
     strips_panel(axes[2, 1], _apart(results))
     axes[2, 1].axvline(rounding, **GUIDE)
-    axes[2, 1].set(xlabel="|ODE − descent on $W_1, W_2$|", title="Filled corrected, hollow printed")
-    strips_panel(axes[2, 2], _zeros(results), floor=1e-17)
+    axes[2, 1].set(xlabel="|ODE − descent on $W_1, W_2$|", title="● corrected, ○ printed")
+    strips_panel(axes[2, 2], _zeros(results), floor=ZERO)
     axes[2, 2].set(xlabel="|cosine| or distance", title="Zero if true")
+    axes[2, 2].set_xticks([ZERO, 1e-12, 1e-8, 1e-4, 1.0], ["0", "$10^{-12}$", "$10^{-8}$", "$10^{-4}$", "1"])
     for letter, ax in zip("abcdefghi", axes.flat, strict=True):
         panel_letter(ax, letter)
     return figure

@@ -39,11 +39,11 @@ def mode_panels(results: Results) -> Figure:
         portrait_panel(ax, portrait_of(network, settings.s, settings.seed))
     _answers(axes[1, 1], axes[1, 2], results)
     for ax, quantity, title in (
-        (axes[2, 0], "time", f"Time to $|u/s-1|\\leq{settings.within:g}$"),
-        (axes[2, 1], "steps", "Time × sharpest curvature"),
+        (axes[2, 0], "time", "time"),
+        (axes[2, 1], "steps", "time × curvature"),
     ):
         final_dots(ax, NETWORKS, [np.log10(raced(results, quantity, network)) for network in NETWORKS])
-        ax.set(ylabel="powers of ten", title=title)
+        ax.set(ylabel=f"log₁₀({title})", title=f"Until $|u/s-1|\\leq{settings.within:g}$")
     s = np.linspace(0.2, 7, 300)
     for network in NETWORKS:
         speeds = [np.linalg.norm(Mode(network, 2, float(k)).velocity(np.zeros(2))) for k in s]

@@ -16,14 +16,13 @@ from skiplab.studies.orhan2017.landscapes.trials import ARCHITECTURES, landscape
 
 Histograms = Mapping[str, np.ndarray]  # architecture → (targets, bins)
 
-_BESIDE = -1.1
 _LEAST = 0.7  # where a count of zero is drawn on a logarithmic axis: just below one
 
 
 def landscape_panels(results: Results, paper_minima: Mapping[str, float] | None = None) -> Figure:
     """Draw the three distributions side by side: medians over targets, and bands for the middle half of them.
 
-    The paper's numbers of minima, where it gives them, are diamonds just left of zero better neighbours.
+    The paper's numbers of minima, where it gives them, are diamonds at zero better neighbours.
     """
     figure, axes = new_figure(3, width=PAGE_WIDTH, height=2.6)
     left, middle, right = axes[0]
@@ -32,9 +31,15 @@ def landscape_panels(results: Results, paper_minima: Mapping[str, float] | None 
     _counts(left)
     left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     left.set(xlabel="better neighbours", ylabel="configurations")
-    marks = {"marker": "D", "s": 16, "facecolor": "white", "zorder": 4}
+    marks = {
+        "marker": "D",
+        "s": 34,
+        "facecolor": "none",
+        "linewidths": 0.9,
+        "zorder": 4,
+    }  # around dots, hiding none
     for name, minima in (paper_minima or {}).items():
-        left.scatter(_BESIDE, minima, edgecolor=colour_of(name), **marks)  # beside 0, to cover no data
+        left.scatter(0, minima, edgecolor=colour_of(name), **marks)
     if paper_minima:
         left.scatter([], [], edgecolor="#444444", label="Paper", **marks)
 

@@ -108,9 +108,9 @@ def _smallest(ax: Axes, smallest: Mapping[str, tuple[np.ndarray, np.ndarray]]) -
     names = list(smallest)
     for place, name in enumerate(names):
         colour = colour_of("residual" if name.startswith("residual") else "plain")
-        for sample, marker, shift in zip(smallest[name], ("o", "x"), (-0.2, 0.2), strict=True):
+        for sample, marker, shift in zip(smallest[name], ("o", "x"), (-0.15, 0.2), strict=True):
             shown = np.where(sample <= _ROUNDING, _FLOOR, sample)
-            spread = shift + (np.arange(len(shown)) * 0.6180339887 % 1 - 0.5) * 0.3
+            spread = shift + (np.arange(len(shown)) * 0.6180339887 % 1 - 0.5) * 0.25
             ax.plot(shown, place + spread, marker, markersize=2.2, color=colour, markeredgewidth=0.7)
     ax.plot([], [], "o", markersize=2.6, color=INK, label="off an optimum")
     ax.plot([], [], "x", markersize=2.6, color=INK, label="at an optimum")

@@ -10,6 +10,7 @@ from skiplab.reproduction import Call, Claim, Exact, Results, Study, chunks, sca
 from skiplab.studies.orhan2017.notes import evidence
 from skiplab.studies.orhan2017.notes.derivatives import PrintedDerivatives, derivatives
 from skiplab.studies.orhan2017.notes.evidence import ROUNDING
+from skiplab.studies.orhan2017.notes.exchanges import Exchanges, exchangeable, exchanges
 from skiplab.studies.orhan2017.notes.trials import (
     NETWORKS,
     SingularNetworks,
@@ -43,7 +44,8 @@ def draws(results: Results) -> list[Call]:
             reduced.of(third, f"note 3, {names}"),
         ]
     all_ = PrintedDerivatives(tuple(run_seeds(settings.seed, settings.runs)))
-    return [*calls, derivatives.of(all_, "first derivatives")]
+    pairs = Exchanges(all_.seeds, depth=settings.depth)
+    return [*calls, derivatives.of(all_, "first derivatives"), exchanges.of(pairs, "exchanged strengths")]
 
 
 def figure(results: Results) -> Any:
@@ -235,13 +237,22 @@ STUDY = Study(
             source="equations 36 and 37",
         ),
         Claim(
+            "exchanged-layers",
+            "The residual energy, eq 22, has a permutation symmetry between the mode strengths "
+            "of layers, and the hyper-residual one, eq 23, does not.",
+            exchangeable,
+            kind=Exact(),
+            unit="networks that disagree",
+            source="section 2.3.2",
+        ),
+        Claim(
             "note-3-hyper",
             "The hyper-residual network breaks this degeneracy: where a_i = a_j and the residual network’s Hessian "
             "is singular, that of the hyper-residual network has fewer zeros.",
             evidence.hyper_zeros,
             kind=Exact(),
             unit="networks with as many zeros",
-            source="note 3",
+            source="ours",
         ),
         Claim(
             "note-3-columns",

@@ -18,7 +18,7 @@ CHANGES = {
     "ends rescaled": "U → 10U, V → V/10",
     "units rescaled": "W → DWD⁻¹, U → DU, V → VD⁻¹",
     "recurrence rescaled": "W → 10W, V → V/10",
-    "permuted at each step": "untied: W_t = P_t W P_{t−1}ᵀ",
+    "permuted at each step": "untied: Wₜ = Pₜ W Pₜ₋₁ᵀ",
 }
 SCALE = 10.0  # as in the paper's figure 2c
 

@@ -61,7 +61,7 @@ def near_singular_panels(results: Results) -> Figure:
     for name, (times, _, _, loss) in toys.items():
         axes[2, 2].plot(times[1:], loss[1:], color=colour_of(name), label=label_of(name))
     axes[2, 2].set(xscale="log", xlabel="time", ylabel="loss", title="Toy: loss", ylim=(-0.02, None))
-    axes[2, 2].legend()
+    axes[2, 2].legend(loc="upper right")
     for letter, ax in zip("abcdefghi", axes.flat, strict=True):
         panel_letter(ax, letter)
     return figure
@@ -172,7 +172,11 @@ def _dependence_portrait(ax: Axes, kappa: float, path: Path) -> None:
     for side in (-1, 1):
         ax.plot(side * s, side * kappa / s, color="#009E73", linewidth=1.6, zorder=3)
     trajectory(ax, path[1], path[2])
-    ax.text(1.94, -0.08, "dependence", ha="right", va="top", fontsize=7)
+    ground = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
+    ax.text(1.94, -0.14, "dependence, m = 0", ha="right", va="top", fontsize=7, bbox=ground, zorder=7)
+    for words, colour in (("solutions", "#009E73"), ("one path", FULL)):
+        ax.plot([], [], color=colour, linewidth=1.6, label=words)
+    ax.legend(loc="upper left", fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
     ax.set(xlabel="$s$ (null direction)", ylabel="$m$", title="Toy: flow")
 
 

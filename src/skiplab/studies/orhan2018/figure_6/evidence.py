@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skiplab.experiments.gains import PLAIN, WIDE, log_decay, of_one
+from skiplab.experiments.gains import PLAIN, WIDE
+from skiplab.experiments.gradient_falls import falls
 from skiplab.reproduction import Evidence, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG
@@ -37,15 +38,10 @@ def norms_apart(both: Sequence[pd.DataFrame], epoch: int) -> np.ndarray:
     return difference.mean(axis=1)
 
 
-def log_growth(rows: pd.DataFrame) -> np.ndarray:
-    """By how much log gradient norms grow towards the input, one number per run."""
-    return -log_decay(rows)
-
-
 def vanishing(results: Results) -> Iterator[Evidence]:
     """By how much log gradient norms of plain and of BiasReg networks fall towards the input."""
     for model in (PLAIN, BIAS_REG):
-        for row in of_one(model, log_decay)(results):
+        for row in falls(model)(results):
             yield replace(row, condition=f"{model.name}, {row.condition}")
 
 

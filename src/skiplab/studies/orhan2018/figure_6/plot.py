@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skiplab.data.registry import title as title_of
 from skiplab.experiments.gains import PLAIN, RESIDUAL, WIDE
 from skiplab.reproduction.results import Results
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, WITH_BN
@@ -24,8 +25,7 @@ def figure(results: Results) -> Any:
 
 
 def _panels(above: Any, below: Any, results: Results, data: str) -> None:
-    from skiplab.data.registry import title as title_of
-    from skiplab.experiments.gain_figures import best_curves, gains_panel
+    from skiplab.experiments.gain_figures import gains_panel, own_curves, with_gains
     from skiplab.figures.curves import learning_curves
 
     settings, epochs = results.settings, epochs_with_norms(results)
@@ -38,13 +38,14 @@ def _panels(above: Any, below: Any, results: Results, data: str) -> None:
         ax.set_title(f"start of epoch {epoch + 1}")
     for ax in above[len(epochs) :]:
         ax.set_visible(False)
-    curves = {name: best_curves(results, data, model) for name, model in shown.items()}
-    learning_curves(below[0], range(1, settings.epochs + 1), curves)
+    curves = {name: own_curves(results, data, model) for name, model in shown.items()}
+    named = with_gains(results, shown, sets=[data])
+    learning_curves(below[0], range(1, settings.epochs + 1), curves, words=named)
     below[0].set(xlabel="epoch", ylabel="training accuracy", title=title_of(data))
     gains_panel(below[1], results, data, shown)
     below[1].set(ylabel="training accuracy, last epoch")
     _norms(below[2], results, data, epochs[-1], None)
-    below[2].set_title(f"epoch {epochs[-1] + 1}, best gains")
+    below[2].set_title(f"epoch {epochs[-1] + 1}, own gains")
     for ax, words in ((above[0], f"mean gradient norm, gain {common:.3g}"), (below[2], "mean gradient norm")):
         ax.set_ylabel(words)
 

@@ -39,4 +39,5 @@ def on_the_circle(results: Results) -> Iterator[Evidence]:
     """How far the moduli of the eigenvalues of Σ are from 1, one number per eigenvalue and draw."""
     for tau in results.settings.taus:
         moduli = results.rows(skip_spectra, quantity="modulus", skip=skip_of(tau))["value"]
-        yield Evidence(f"τ = {tau:g}", [moduli.to_numpy(dtype=float) - 1])
+        detail = "the table keeps float32, which resolves 1.2e-7 at 1"
+        yield Evidence(f"τ = {tau:g}", [moduli.to_numpy(dtype=float) - 1], detail=detail)

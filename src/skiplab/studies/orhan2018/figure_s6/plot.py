@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from skiplab.data.registry import title as title_of
 from skiplab.experiments.gains import PLAIN, RESIDUAL, WIDE
 from skiplab.experiments.narrow_networks import NARROW
 from skiplab.reproduction.results import Results
@@ -41,7 +42,7 @@ def _panels(axes: Sequence[Any], results: Results, data: str) -> None:
     fractions_panel(test, wide, "test_accuracy", "test accuracy")
     fractions_panel(test, narrow, "test_accuracy", "test accuracy", line="--")
     words, narrow = at_common(results, data, MODELS)
-    small = f"2×{results.settings.narrow} units, {words}"
+    small = f"2×{results.settings.narrow}, {words}"
     fractions_panel(negative, narrow, "negative", NEGATIVE, title=f"{small}, exact")
     fractions_panel(degenerate, narrow, "degenerate", DEGENERATE, title=f"{small}, exact")
     for layer, line in ((1, "-"), (SECOND, "--")):
@@ -53,17 +54,18 @@ def _panels(axes: Sequence[Any], results: Results, data: str) -> None:
 
 
 def _training(ax: Any, results: Results, data: str) -> None:
-    from skiplab.data.registry import title as title_of
-    from skiplab.experiments.gain_figures import best_curves
+    from skiplab.experiments.gain_figures import own_curves
     from skiplab.figures.curves import learning_curves
 
     settings = results.settings
-    for size, line in ((WIDE, "-"), (NARROW, "--")):
+    styles = {}
+    for size, units, line in ((WIDE, settings.width, "-"), (NARROW, settings.narrow, "--")):
+        gains = dict.fromkeys(f"{size.own_gain(results, data, model):.3g}" for model in MODELS)
+        styles[f"2×{units} units, gain {'/'.join(gains)}"] = line
         known = len(ax.get_lines())
-        curves = {model.name: best_curves(results, data, model, size) for model in MODELS}
+        curves = {model.name: own_curves(results, data, model, size) for model in MODELS}
         learning_curves(ax, range(1, settings.epochs + 1), curves, labels="none")
         for drawn in ax.get_lines()[known:]:
             drawn.set(linestyle=line)
-    names = [model.name for model in MODELS]
-    line_key(ax, names, {f"2×{settings.width} units": "-", f"2×{settings.narrow} units": "--"})
+    line_key(ax, [model.name for model in MODELS], styles)
     ax.set(title=title_of(data), xlabel="epoch", ylabel="training accuracy")
