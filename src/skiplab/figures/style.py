@@ -149,6 +149,13 @@ def panel_letter(ax: Axes, letter: str) -> None:
     )
 
 
+def key_above(ax: Axes) -> None:
+    """Put a panel's colour key above it, where no dot is hidden."""
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=6.5, handletextpad=0.1, columnspacing=0.8
+    )
+
+
 def save(figure: Figure, folder: Path) -> None:
     """Write figure.png and figure.svg into the folder, with the same bytes each time."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ from skiplab.studies.littwin2017.toys import train
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.axes import Axes
 
 
 def stages(results: Results) -> list[str]:
@@ -37,10 +36,3 @@ def learned(results: Results, stage: str, epoch: int | None = None) -> str:
     kept, lost = matching(last, diverged=False), matching(last, diverged=True)
     words = f"test error {kept['value'].mean():.3f}" if len(kept) else "no network left"
     return words + (f"; {len(lost)} of {len(last)} diverged" if len(lost) else "")
-
-
-def key_above(ax: Axes) -> None:
-    """Put a panel's colour key above it, where no dot is hidden."""
-    ax.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=6.5, handletextpad=0.1, columnspacing=0.8
-    )

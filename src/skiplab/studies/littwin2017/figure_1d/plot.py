@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 from skiplab.figures.colours import in_order
 from skiplab.figures.curves import mean_interval
-from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.figures.style import PAGE_WIDTH, key_above, new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.studies.littwin2017.figure_1d.evidence import HEADLINE, beside, growth
-from skiplab.studies.littwin2017.toy_evidence import key_above, over_epochs
+from skiplab.studies.littwin2017.toy_evidence import over_epochs
 
 FIRST, SKIPPED = "#D55E00", "#0072B2"
 LINES = 6  # epochs of panel a

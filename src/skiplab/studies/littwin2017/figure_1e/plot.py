@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from skiplab.figures.curves import mean_interval
-from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
+from skiplab.figures.style import PAGE_WIDTH, key_above, new_figure, panel_letter
 from skiplab.reproduction import Results
 from skiplab.studies.littwin2017.figure_1e.evidence import HEADLINE, norms, shares
-from skiplab.studies.littwin2017.toy_evidence import key_above, stages
+from skiplab.studies.littwin2017.toy_evidence import stages
 from skiplab.studies.littwin2017.toys import train
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
