@@ -103,7 +103,8 @@ def test_make_knows_the_commands_of_the_readme() -> None:
 
 
 def test_the_first_example_is_the_script_and_prints_what_the_readme_says() -> None:
-    match = re.search(r"```python\n(.*?)\n```\n\nprints\n\n```text\n(.*?)\n```", README, flags=re.DOTALL)
+    example = r"<!-- example -->\n```python\n(.*?)\n```\n\nprints\n\n```text\n(.*?)\n```\n<!-- /example -->"
+    match = re.search(example, README, flags=re.DOTALL)
     assert match is not None
     assert match[1] in (ROOT / "examples" / "first_look.py").read_text()
     done = run("-W", "error", "examples/first_look.py")

@@ -406,6 +406,16 @@ def in_a_row(**settings: Any) -> nn.Module:
     return nn.Sequential(nn.Conv2d(**settings), nn.Hardtanh())
 
 
+def _named(value: object) -> str:
+    """A case's name, without a function's address: it has to be the same in every worker of the test run."""
+    if isinstance(value, dict):
+        return (
+            " ".join(f"{key}={getattr(entry, '__name__', entry)}" for key, entry in value.items())
+            or "as it is"
+        )
+    return str(value)
+
+
 @pytest.mark.parametrize(
     ("conv", "norm", "shortcut"),
     [
@@ -421,7 +431,7 @@ def in_a_row(**settings: Any) -> nn.Module:
         ({}, {"kind": nn.InstanceNorm2d}, None),
         ({"in_channels": 32}, {}, (32, 16, 1)),
     ],
-    ids=str,
+    ids=_named,
 )
 def test_what_the_kernels_do_not_know_is_left_to_torch(
     conv: Any, norm: Any, shortcut: Any, fused: list[tuple[Any, ...]]
