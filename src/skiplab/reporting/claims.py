@@ -117,6 +117,11 @@ class ShownClaim:
         return "" if adjusted is None else numerals.p_value(adjusted)
 
     @property
+    def depends(self) -> str:
+        """At which initial scales of weights the reverse is true, if anywhere."""
+        return with_titles(self.judged.depends) if self.judged else ""
+
+    @property
     def strip(self) -> Markup:
         """How much conditions matter: the statistic in every further one, as a picture."""
         return forest.strip([row.judged for row in self.further])

@@ -89,7 +89,8 @@ def test_region_and_rule(judged: Judge) -> None:
     above = judged(SEEN, [HIGH], unit="%")
     assert (above.worth, above.refuted_below) == (1.0, 1.0)
     assert above.meaning.rule(above) == (
-        "Holds where the mean is above 0 %; worth having is 1 %, and less contradicts."
+        "Holds where all of the interval is above 0 % and some of it above 1 %, the smallest effect worth having; "
+        "contradicted where all of it is below that."
     )
     assert above.meaning.marks(above) == ()
 

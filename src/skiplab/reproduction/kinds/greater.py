@@ -59,11 +59,12 @@ class Greater(Kind):
     def rule(cls, verdict: Verdict) -> str:
         """Name the threshold and the effect worth having."""
         least = with_unit(limit(verdict.region[0]), verdict.unit)
-        rule = f"Holds where {quantity(verdict)} is above {least}"
         if verdict.worth is None:
-            return f"{rule}."
+            return f"Holds where {quantity(verdict)} is above {least}."
+        worth = with_unit(limit(verdict.worth), verdict.unit)
         return (
-            f"{rule}; worth having is {with_unit(limit(verdict.worth), verdict.unit)}, and less contradicts."
+            f"Holds where all of the interval is above {least} and some of it above {worth}, the smallest "
+            "effect worth having; contradicted where all of it is below that."
         )
 
     @classmethod

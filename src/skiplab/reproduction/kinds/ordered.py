@@ -67,9 +67,11 @@ class Ordered(Kind):
     @classmethod
     def rule(cls, verdict: Verdict) -> str:
         """Name the probability."""
-        rule = "Holds where P(later > earlier) over pairs of runs is above ½"
+        chance = "P(later > earlier), the chance that of two runs the one later in the order has more,"
+        if verdict.worth is None:
+            return f"Holds where {chance} is above ½."
+        worth = limit(0.5 + verdict.worth)
         return (
-            f"{rule}."
-            if verdict.worth is None
-            else f"{rule}; below {limit(0.5 + verdict.worth)} contradicts."
+            f"Holds where all of the interval of {chance} is above ½ and some of it above {worth}, the smallest "
+            "effect worth having; contradicted where all of it is below that."
         )
