@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from skiplab.benchmarks import convolutions, products, profile, training
 from skiplab.benchmarks.profile import Kernel, longest_first, profile_of
-from skiplab.benchmarks.steps import noise, our_step
+from skiplab.benchmarks.steps import noise, our_step, own_batches
 from skiplab.benchmarks.training import TrainingSize
 from skiplab.ensembles import Ensemble
 
@@ -59,11 +58,19 @@ def test_every_step_and_product_is_taken_apart(monkeypatch: pytest.MonkeyPatch) 
     assert ["native_batch_norm" in names for names in called] == [False, False, True, False, False]
 
 
+def test_every_member_has_samples_of_its_own_as_in_training() -> None:
+    data = noise(SIZE.images, SIZE.inputs, device="cpu")
+    step = our_step(Ensemble.of([SIZE.network(seed) for seed in range(SIZE.networks)]), data)
+    one, other = own_batches(step, SIZE.batch).tolist()
+    assert all(len(set(each)) == SIZE.batch and set(each) <= set(range(SIZE.images)) for each in (one, other))
+    assert set(one) != set(other)
+
+
 def test_a_step_is_taken_apart() -> None:
     data = noise(SIZE.images, SIZE.inputs, device="cpu")
     ensemble = Ensemble.of([SIZE.network(seed) for seed in range(SIZE.networks)])
     step = our_step(ensemble, data)
-    indices = torch.arange(SIZE.batch).expand(SIZE.networks, -1)
+    indices = own_batches(step, SIZE.batch)
     found = profile_of("two networks", lambda: step(indices), "cpu", times=2)
     assert found.what == "two networks"
     products = [kernel for kernel in found.kernels if "mm" in kernel.name]

@@ -138,16 +138,14 @@ def _in_turns(
 
 def _case(size: TrainingSize, steps: int, device: str) -> tuple[Callable[[], None], float]:
     """Some steps of an ensemble of this size, and the operations of one of them."""
-    import torch
-
     from skiplab.benchmarks.counting import training_work
-    from skiplab.benchmarks.steps import noise, our_step
+    from skiplab.benchmarks.steps import noise, our_step, own_batches
     from skiplab.ensembles import Ensemble
 
     networks = [size.network(0)] * size.networks  # drawing hundreds takes longer than timing them
     data = noise(size.images, size.inputs, device=device)
     step = our_step(Ensemble.of(networks, backend="batched", device=device), data)
-    indices = torch.arange(size.batch, device=device).expand(size.networks, -1)
+    indices = own_batches(step, size.batch)
 
     def run() -> None:
         for _ in range(steps):
