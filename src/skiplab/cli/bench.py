@@ -146,7 +146,9 @@ def short_time(seconds: float) -> str:
 
 
 def rate(value: float | None, unit: float, share: float | None) -> str:
-    """A rate with its share of the ceiling, '4.1 (12%)', or nothing."""
+    """A rate with its share of the ceiling, '4.1 (12%)' or '1,310 (31%)', or nothing."""
     if value is None:
         return ""
-    return f"{value / unit:.3g}" + ("" if share is None else f" ({share:.0%})")
+    number = value / unit
+    shown = f"{number:.3g}" if number < 999.5 else f"{float(f'{number:.3g}'):,.0f}"
+    return shown + ("" if share is None else f" ({share:.0%})")
