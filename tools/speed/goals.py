@@ -153,8 +153,8 @@ def step_bound(found: Record, profile: Profile) -> str:
     parts = [
         "At the rate of a large copy in the same run, what the kernels have to read and write, samples not counted, "
         f"takes: {each}. That is {short_time(whole)} in all, {whole / profile.seconds:.0%} of the step.",
-        f"Farthest from it is `{farthest}`, by {short_time(taken[farthest] - bounds[farthest])}. With Adam as the end "
-        f"of the weight gradients no gradient would be written and read, {GRADIENT_BYTES} bytes per parameter or "
+        f"Farthest from it is `{farthest}`, by {short_time(taken[farthest] - bounds[farthest])}. With Adam as the "
+        f"end of the weight gradients no gradient would be written and read, {GRADIENT_BYTES} bytes per parameter or "
         f"{short_time(spared)}; it would have to know beforehand whether a network has diverged.",
     ]
     if row := fastest([found], "training", "bfloat16"):
