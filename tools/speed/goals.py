@@ -175,7 +175,7 @@ def step_bound(found: Record, profile: Profile) -> str:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trial of figure 7 on a GPU; ``beside`` says that a trial of another study ran on the GPU meanwhile."""
+    """A trial of figure 7 on a GPU; ``beside`` says that another published trial ran on one meanwhile."""
 
     networks: int
     epochs: int
@@ -225,7 +225,7 @@ def figure_account(trials: Sequence[Trained], records: Sequence[Record]) -> str:
         parts += [
             f"The benchmark's epochs ({row.note.partition(',')[0]}) take {1e3 * per(row):.2f} ms per network: "
             f"{per(row) * epochs:.0f} s for all of these, {per(row) * few:.0f} to {per(row) * many:.0f} s for those "
-            f"of that day. Trials that had the GPU to themselves took {1e3 * apart / done:.2f} ms.",
+            f"of that day. Trials beside which no other published one ran took {1e3 * apart / done:.2f} ms.",
             "In the difference is what the benchmark does not do: networks are drawn one after the other on the CPU, "
             "gradients measured, states saved. Which of these takes most has yet to be timed.",
         ]
@@ -233,7 +233,7 @@ def figure_account(trials: Sequence[Trained], records: Sequence[Record]) -> str:
     for (beside, networks), same in groupby(trials, key=lambda each: (each.beside, each.networks)):
         group = list(same)
         seconds, epochs = _sums(group)
-        words = f"{networks}{', beside a trial of another study' if beside else ''}"
+        words = f"{networks}{', beside another published trial' if beside else ''}"
         lines.append(f"| {words} | {len(group)} | {seconds:.0f} | {1e3 * seconds / epochs:.2f} |")
     return "\n".join([" ".join(parts), "", *lines])
 
