@@ -50,7 +50,20 @@ def test_every_step_and_product_is_taken_apart(monkeypatch: pytest.MonkeyPatch) 
         "one training step of 2 ResNets of 8 layers, normalised",
         "one Hessian product each of 2 networks of 3 layers",
         "one Hessian product of one network of 3 layers",
+        "one trial of 2 residual networks of 3 layers, one epoch",
     ]
+    *found, trial = found
+    assert ({each.piece for each in found}, trial.piece) == ({"kernel"}, "part")
+    assert [(part.name, part.calls) for part in trial.kernels] == [
+        ("networks drawn", 2),
+        ("stacked on the device", 1),
+        ("the first step", 1),
+        ("an epoch", 1),
+        ("gradient norms", 1),
+        ("state saved", 1),
+    ]
+    assert all(part.seconds > 0 for part in trial.kernels)
+    assert trial.seconds == pytest.approx(sum(part.seconds for part in trial.kernels))
     called = [{kernel.name.removeprefix("aten::") for kernel in each.kernels} for each in found]
     for each, names in zip(found, called, strict=True):
         assert each.seconds > 0

@@ -127,6 +127,11 @@ def test_figure_7s_seconds_are_told_by_networks_per_trial_and_apart_where_a_gpu_
         (50, 5_000, True),
     ]
     text = TOOL.figure_account(trials, [record(MANY)])
+    assert "How long each takes has yet to be timed." in text
+    timed = Profile("one trial of 50 residual networks of 30 layers, one epoch", 1.0, ())
+    assert "How long each takes stands below." in TOOL.figure_account(
+        trials, [record(MANY, profiles=(timed,))]
+    )
     assert "for 301 s in all: 65,500 network-epochs" in text
     assert "(200 networks) take 2.00 ms per network: 131 s for all of these, 293 to 333 s for those" in text
     assert "no other published one ran took 3.98 ms" in text  # 241 s for 60,500

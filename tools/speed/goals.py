@@ -220,6 +220,8 @@ def figure_account(trials: Sequence[Trained], records: Sequence[Record]) -> str:
     ]
     row = fastest(records, "training, many", "bfloat16")
     alone = [each for each in trials if not each.beside]
+    parts_known = any(each.piece == "part" for found in records for each in found.profiles)
+    timed = "How long each takes stands below." if parts_known else "How long each takes has yet to be timed."
     if row is not None and alone:
         apart, done = _sums(alone)
         parts += [
@@ -227,7 +229,7 @@ def figure_account(trials: Sequence[Trained], records: Sequence[Record]) -> str:
             f"{per(row) * epochs:.0f} s for all of these, {per(row) * few:.0f} to {per(row) * many:.0f} s for those "
             f"of that day. Trials beside which no other published one ran took {1e3 * apart / done:.2f} ms.",
             "In the difference is what the benchmark does not do: networks are drawn one after the other on the CPU, "
-            "gradients measured, states saved. Which of these takes most has yet to be timed.",
+            f"gradients measured, states saved. {timed}",
         ]
     lines = ["| networks per trial | trials | seconds | ms per network-epoch |", "|---|---|---|---|"]
     for (beside, networks), same in groupby(trials, key=lambda each: (each.beside, each.networks)):

@@ -86,7 +86,8 @@ def benchmarks(path: Path) -> str:
         lines += [f"- {each.sentence}" for each in found.scalings]
     for profile in found.profiles:
         took = f"{profile.what[:1].upper()}{profile.what[1:]} took {short_time(profile.seconds)}"
-        lines += ["", f"{took}, kernel by kernel:", "", "| kernel | time | calls |", "|---|---|---|"]
+        piece = profile.piece
+        lines += ["", f"{took}, {piece} by {piece}:", "", f"| {piece} | time | calls |", "|---|---|---|"]
         for kernel in profile.kernels:
             lines.append(f"| `{kernel.short_name}` | {short_time(kernel.seconds)} | {kernel.calls:.3g} |")
         if bound := step_bound(found, profile):

@@ -1,4 +1,4 @@
-"""Where the time of a training step and of a Hessian product goes, kernel by kernel."""
+"""Where the time of a training step and of a Hessian product goes, kernel by kernel, and a trial's part by part."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ TIMES = 20
 MOST_KERNELS = 12  # shown by name; the others are added up
 LONGEST_NAME = 48
 OTHERS = "all others"
+TRIAL = "one trial"  # with which the name of a profile of a trial begins
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel's seconds per step or product, and how often one calls it."""
+    """One kernel's seconds per step or product, and how often one calls it; or those of a part of a trial."""
 
     name: str
     seconds: float
@@ -46,13 +47,20 @@ class Profile:
     seconds: float
     kernels: tuple[Kernel, ...]
 
+    @property
+    def piece(self) -> str:
+        """What it is taken apart into, in words."""
+        return "part" if self.what.startswith(TRIAL) else "kernel"
+
 
 def measure_profiles(device: str, *, times: int = TIMES) -> list[Profile]:
-    """Training steps and Hessian products of networks of the benchmarks' sizes, kernel by kernel.
+    """Training steps and Hessian products of networks of the benchmarks' sizes, kernel by kernel; then a trial.
 
     The ResNets are those with as many layers as the convolutional networks before them. On a GPU steps are those of
     mixed trials, in bfloat16.
     """
+    from skiplab.benchmarks import training
+    from skiplab.benchmarks.trial import trial_profile
     from skiplab.reproduction.arithmetic import steady_arithmetic
 
     found = []
@@ -60,6 +68,9 @@ def measure_profiles(device: str, *, times: int = TIMES) -> list[Profile]:
         for what, make in _runs(device).items():
             fresh_start(device)
             found.append(profile_of(what, make(), device, times=times))
+        fresh_start(device)
+        size = training.GPU_SIZE if device.startswith("cuda") else training.CPU_SIZE
+        found.append(trial_profile(size, device))
     return found
 
 

@@ -126,13 +126,13 @@ def timings_table(rows: Sequence[Timing]) -> Table:
 
 
 def profile_table(profile: Profile) -> Table:
-    """The kernels of a step or product, the longest first."""
+    """The kernels of a step or product, the longest first, or the parts of a trial."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
     table.title = f"{profile.what}: {short_time(profile.seconds)}"
-    table.add_column("kernel", min_width=24)
+    table.add_column(profile.piece, min_width=24)
     for heading in ("time", "calls"):
         table.add_column(heading, justify="right", no_wrap=True)
     for kernel in profile.kernels:
