@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from skiplab.benchmarks import convolutions, products, profile, training
 from skiplab.benchmarks.profile import Kernel, longest_first, profile_of
-from skiplab.benchmarks.steps import noise, our_step
+from skiplab.benchmarks.steps import noise, our_step, own_batches
 from skiplab.benchmarks.training import TrainingSize
 from skiplab.ensembles import Ensemble
 
@@ -51,7 +50,20 @@ def test_every_step_and_product_is_taken_apart(monkeypatch: pytest.MonkeyPatch) 
         "one training step of 2 ResNets of 8 layers, normalised",
         "one Hessian product each of 2 networks of 3 layers",
         "one Hessian product of one network of 3 layers",
+        "one trial of 2 residual networks of 3 layers, one epoch",
     ]
+    *found, trial = found
+    assert ({each.piece for each in found}, trial.piece) == ({"kernel"}, "part")
+    assert [(part.name, part.calls) for part in trial.kernels] == [
+        ("networks drawn", 2),
+        ("stacked on the device", 1),
+        ("the first step", 1),
+        ("an epoch", 1),
+        ("gradient norms", 1),
+        ("state saved", 1),
+    ]
+    assert all(part.seconds > 0 for part in trial.kernels)
+    assert trial.seconds == pytest.approx(sum(part.seconds for part in trial.kernels))
     called = [{kernel.name.removeprefix("aten::") for kernel in each.kernels} for each in found]
     for each, names in zip(found, called, strict=True):
         assert each.seconds > 0
@@ -59,11 +71,19 @@ def test_every_step_and_product_is_taken_apart(monkeypatch: pytest.MonkeyPatch) 
     assert ["native_batch_norm" in names for names in called] == [False, False, True, False, False]
 
 
+def test_every_member_has_samples_of_its_own_as_in_training() -> None:
+    data = noise(SIZE.images, SIZE.inputs, device="cpu")
+    step = our_step(Ensemble.of([SIZE.network(seed) for seed in range(SIZE.networks)]), data)
+    one, other = own_batches(step, SIZE.batch).tolist()
+    assert all(len(set(each)) == SIZE.batch and set(each) <= set(range(SIZE.images)) for each in (one, other))
+    assert set(one) != set(other)
+
+
 def test_a_step_is_taken_apart() -> None:
     data = noise(SIZE.images, SIZE.inputs, device="cpu")
     ensemble = Ensemble.of([SIZE.network(seed) for seed in range(SIZE.networks)])
     step = our_step(ensemble, data)
-    indices = torch.arange(SIZE.batch).expand(SIZE.networks, -1)
+    indices = own_batches(step, SIZE.batch)
     found = profile_of("two networks", lambda: step(indices), "cpu", times=2)
     assert found.what == "two networks"
     products = [kernel for kernel in found.kernels if "mm" in kernel.name]

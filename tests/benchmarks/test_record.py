@@ -49,6 +49,13 @@ def test_a_record_comes_back_as_it_was_with_a_panel_per_axis(tmp_path: Path) -> 
     assert [ax.get_xlabel() for ax in axes if ax.axison] == ["networks", "layers", "samples per step"]
 
 
+def test_what_a_record_says_of_growth_is_judged_by_todays_rules() -> None:
+    found = record(scalings=1)
+    content = found.content()
+    content["scalings"] = [content["scalings"][0] | {"slope": 7.0, "full_from": None}]
+    assert Record.of(content, Path("there")) == found
+
+
 def test_without_scaling_there_is_no_figure(tmp_path: Path) -> None:
     record(scalings=0).save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]

@@ -23,8 +23,8 @@ def test_a_device_that_fills_up_has_the_slope_of_its_work_from_there_on() -> Non
     assert (found.slope, found.low, found.high) == pytest.approx((1.0, 1.0, 1.0))
     assert found.work_slope == pytest.approx(1.0)
     assert found.sentence == (
-        "networks: the device is full from 4 networks on, and there time grows with slope 1.00 [1.00, 1.00] "
-        "(its work: 1.00)."
+        "networks: the device is full from 4 networks on, and there time is a straight line, 1 s per network; on "
+        "log-log axes it grows with slope 1.00 [1.00, 1.00] (its work: 1.00)."
     )
 
 
@@ -36,7 +36,27 @@ def test_a_device_that_does_not_fill_up_has_a_slope_through_all_sizes() -> None:
     # Student's 97.5 % point with two degrees of freedom is 4.3027; the standard error .1/√3.
     assert found.high - found.slope == pytest.approx(4.3027 * 0.1 / 3**0.5, rel=1e-4)
     assert found.work_slope == pytest.approx(2.0)
-    assert "does not fill up to 32 units per layer; over all sizes" in found.sentence
+    assert "not full at 32 units per layer, where further work is still done faster; over" in found.sentence
+
+
+def test_what_does_not_grow_with_the_size_keeps_no_device_from_being_full() -> None:
+    """The log-log slope is below 1 then, and the rate of all work rises up to the largest size."""
+    rows = [[factor * (8e-3 + 5e-6 * size) for size in SIZES] for factor in (1.0, 1.0)]
+    found = summary("samples", SIZES, rows, [float(size) for size in SIZES])
+    assert found.full_from == 1
+    assert found.slope < 0.1
+    assert (
+        "there time is a straight line, 5 µs per sample and a fixed 8 ms; on log-log axes" in found.sentence
+    )
+
+
+def test_work_that_is_no_straight_line_is_told_by_its_slope_alone() -> None:
+    rows = [[float(size**2) for size in SIZES]] * 2
+    found = summary("width", SIZES, rows, [3.0 * size**2 for size in SIZES])
+    assert found.sentence == (
+        "width: the device is full from 1 units per layer on, and there time grows with slope 2.00 [2.00, 2.00] "
+        "(its work: 2.00)."
+    )
 
 
 def test_a_late_dip_in_the_rate_moves_the_point_of_being_full() -> None:
@@ -79,6 +99,7 @@ def test_a_rate_that_falls_at_the_largest_size_is_never_full() -> None:
     found = summary("samples", SIZES, rows, [float(size) for size in SIZES])
     assert found.full_from is None
     assert found.slope > 1.0
+    assert "samples: the device does further work at no constant rate; over all sizes" in found.sentence
 
 
 def test_sizes_timed_apart_or_in_turns_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:

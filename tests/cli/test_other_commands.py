@@ -25,6 +25,7 @@ from skiplab.benchmarks.profile import Kernel, Profile
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.training import TrainingSize
 from skiplab.cli import progress
+from skiplab.cli.bench import rate
 from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
@@ -306,6 +307,22 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
         bars.stage(COUNT, 6, 4)
         bars.progress("seed 4", 0.5, "half way")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "share", "shown"),
+    [
+        (None, None, ""),
+        (4.125e9, None, "4.12"),
+        (999.4e9, 0.5, "999 (50%)"),
+        (999.6e9, 0.5, "1,000 (50%)"),
+        (4.434e12, 1.05, "4,430 (105%)"),
+    ],
+)
+def test_rates_have_three_digits_and_no_exponents(
+    value: float | None, share: float | None, shown: str
+) -> None:
+    assert rate(value, 1e9, share) == shown
 
 
 def test_memory_is_said_before_trials_run_if_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

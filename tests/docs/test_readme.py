@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import re
 import subprocess
@@ -15,6 +14,7 @@ import torch
 from torch import nn
 
 import skiplab
+from oracles.tools_by_path import tool
 from skiplab.benchmarks import Ceiling, Timing
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.scaling import summary
@@ -35,11 +35,7 @@ def test_the_numbers_in_the_readme_are_the_published_ones() -> None:
 def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    spec = importlib.util.spec_from_file_location("readme_tool", ROOT / "tools" / "readme.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    page = tool("speed.page")
     sizes = (1, 2, 4)
     rows = [[float(size) for size in sizes]] * 2
     versions = {"torch": "9", "jax": "8"}
@@ -56,8 +52,8 @@ def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
         (summary("networks", sizes, rows, rows[0]),),
     ).save(tmp_path)
     (tmp_path / "bench.json").rename(tmp_path / "bench-chip.json")
-    monkeypatch.setattr(tool, "PUBLISHED", tmp_path)
-    text = tool.speed()
+    monkeypatch.setattr(page, "PUBLISHED", tmp_path)
+    text = page.speed_page()
     assert "on one a chip (torch 9, jax 8, 2026-01-02; 100 s in all)" in text
     assert "(400 TFLOP/s in tf32, 4 TB/s)" in text
     assert "| training: 50 networks | skiplab | epoch | 40 ms | 1.00 | 40 (10%) | 800 (20%) | 3 s |" in text
@@ -65,11 +61,12 @@ def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
     assert "JAX" not in text.replace("jax", "")
     assert "- networks: the device is full from 1 networks on" in text
     assert not (tmp_path / "bench-chip.webp").exists()
-    tool.draw_benchmarks()
+    page.draw_benchmarks()
     assert (tmp_path / "bench-chip.webp").stat().st_size > 1000
-    # Without a published run the section is the sentence about the published trials alone.
-    monkeypatch.setattr(tool, "PUBLISHED", tmp_path / "none")
-    assert "\n" not in tool.speed()
+    # Without a published run the page speaks of the published trials alone.
+    monkeypatch.setattr(page, "PUBLISHED", tmp_path / "none")
+    assert "| networks per trial |" in page.speed_page()
+    assert "skiplab bench training" not in page.speed_page()
 
 
 def test_the_errata_are_those_of_the_studies() -> None:

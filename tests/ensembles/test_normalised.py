@@ -462,6 +462,20 @@ def test_what_a_shortcut_passes_is_added_as_torch_adds_it(
     assert_left_to_torch(nets, draws(B, 16, 6, 6).float().to(DEVICE), fused)
 
 
+def test_what_a_shortcut_passes_is_counted_as_the_kernels_store_it(
+    fused: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nets = [Net(seed, {}, {}, (3, 16, 1), passed=lambda x: x[:, :3]).to(DEVICE) for seed in range(E)]
+    x = draws(B, 16, 4, 4).float().to(DEVICE)
+    stored = B * 4 * 4 * 4  # three channels and one of zeros
+    monkeypatch.setattr(normalised, "LARGEST", stored - 1)
+    assert_left_to_torch(nets, x, fused)
+    monkeypatch.setattr(normalised, "LARGEST", stored)
+    with torch.no_grad():
+        Ensemble.of(nets, backend="batched").train()(x)
+    assert len(fused) == 1
+
+
 def test_vectors_in_bfloat16_are_left_to_torch(fused: list[tuple[Any, ...]]) -> None:
     nets = [Net(seed, {}, {}).to(DEVICE, torch.bfloat16) for seed in range(E)]
     assert_left_to_torch(nets, draws(B, 16, 6, 6).to(DEVICE, torch.bfloat16), fused, tolerance=2**-5)

@@ -21,7 +21,7 @@ from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.randomness import torch_generator
 from skiplab.training import History, Plan, train
 from skiplab.training.augmentation import CropAndFlip
-from skiplab.training.checkpoints import Checkpoints, Snapshots
+from skiplab.training.checkpoints import EXPECTED_RATE, Checkpoints, Snapshots
 from skiplab.training.loop import Callback
 from skiplab.training.optimisers import SGD, Adam
 from skiplab.training.regularisers import bias_targets
@@ -197,6 +197,41 @@ def test_saving_takes_at_most_a_twentieth_of_the_time(
     assert not checkpoints.due()
     now[0] += 1
     assert checkpoints.due()
+
+
+def test_the_first_save_of_much_waits_until_it_is_expected_to_take_a_twentieth_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("skiplab.training.checkpoints.time.monotonic", lambda: now[0])
+    checkpoints = Checkpoints(tmp_path, least_seconds=20, keep=3)
+    size = int(2 * EXPECTED_RATE)  # two seconds
+    now[0] += 39
+    assert checkpoints.due(1)
+    assert checkpoints.due(3, size)
+    assert not checkpoints.due(1, size)
+    now[0] += 1
+    assert checkpoints.due(1, size)
+    checkpoints.save({"rows": torch.ones(1)}, {"epoch": 1})
+    now[0] += 20
+    assert checkpoints.due(2, size)  # it took no time
+
+
+def test_training_says_how_much_it_would_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints, said, kept = Checkpoints(tmp_path), [], []
+
+    def due(epoch: int, size: int) -> bool:
+        said.append(size)
+        return True
+
+    def save(tensors: dict[str, torch.Tensor], notes: dict[str, Any]) -> None:
+        kept.append(sum(tensor.nbytes for name, tensor in tensors.items() if name != "metrics"))
+
+    monkeypatch.setattr(checkpoints, "due", due)
+    monkeypatch.setattr(checkpoints, "save", save)
+    Run("plain").go(checkpoints)
+    assert len(kept) == 4
+    assert said == kept
 
 
 def test_snapshots_are_copies_and_outlive_the_process(tmp_path: Path) -> None:

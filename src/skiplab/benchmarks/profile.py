@@ -1,23 +1,28 @@
-"""Where the time of a training step and of a Hessian product goes, kernel by kernel."""
+"""Where the time of a training step and of a Hessian product goes, kernel by kernel, and a trial's part by part."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from skiplab.benchmarks.ceilings import fresh_start, wait_for
+
+if TYPE_CHECKING:
+    from skiplab.benchmarks.convolutions import ConvolutionSize
 
 TIMES = 20
 MOST_KERNELS = 12  # shown by name; the others are added up
 LONGEST_NAME = 48
 OTHERS = "all others"
+TRIAL = "one trial"  # with which the name of a profile of a trial begins
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel's seconds per step or product, and how often one calls it."""
+    """One kernel's seconds per step or product, and how often one calls it; or those of a part of a trial."""
 
     name: str
     seconds: float
@@ -42,13 +47,20 @@ class Profile:
     seconds: float
     kernels: tuple[Kernel, ...]
 
+    @property
+    def piece(self) -> str:
+        """What it is taken apart into, in words."""
+        return "part" if self.what.startswith(TRIAL) else "kernel"
+
 
 def measure_profiles(device: str, *, times: int = TIMES) -> list[Profile]:
-    """Training steps and Hessian products of networks of the benchmarks' sizes, kernel by kernel.
+    """Training steps and Hessian products of networks of the benchmarks' sizes, kernel by kernel; then a trial.
 
     The ResNets are those with as many layers as the convolutional networks before them. On a GPU steps are those of
     mixed trials, in bfloat16.
     """
+    from skiplab.benchmarks import training
+    from skiplab.benchmarks.trial import trial_profile
     from skiplab.reproduction.arithmetic import steady_arithmetic
 
     found = []
@@ -56,6 +68,9 @@ def measure_profiles(device: str, *, times: int = TIMES) -> list[Profile]:
         for what, make in _runs(device).items():
             fresh_start(device)
             found.append(profile_of(what, make(), device, times=times))
+        fresh_start(device)
+        size = training.GPU_SIZE if device.startswith("cuda") else training.CPU_SIZE
+        found.append(trial_profile(size, device))
     return found
 
 
@@ -109,17 +124,12 @@ def _runs(device: str) -> dict[str, Callable[[], Callable[[], object]]]:
     wide = convolutions.GPU_SIZE if gpu else convolutions.CPU_SIZE
     normalised = replace(wide, blocks=wide.blocks // 2, normalised=True)
     curved = products.GPU_SIZE if gpu else products.CPU_SIZE
-    shape = (3, 32, 32)
-    return {
-        f"one training step of {dense.networks} residual networks of {dense.depth} layers": lambda: _step(
-            dense, (dense.inputs,), device
-        ),
-        f"one training step of {wide.networks} convolutional networks of {wide.layers} layers": lambda: _step(
-            wide, shape, device
-        ),
-        f"one training step of {normalised.networks} ResNets of {normalised.layers} layers, normalised": lambda: (
-            _step(normalised, shape, device)
-        ),
+    steps = {
+        f"{dense.networks} residual networks of {dense.depth} layers": (dense, dense.images, (dense.inputs,)),
+        f"{wide.networks} convolutional networks of {wide.layers} layers": _on_images(wide),
+        f"{normalised.networks} ResNets of {normalised.layers} layers, normalised": _on_images(normalised),
+    }
+    return {f"one training step of {what}": partial(_step, *each, device) for what, each in steps.items()} | {
         f"one Hessian product each of {curved.networks} networks of {curved.depth} layers": lambda: (
             products.product_run(curved, device)
         ),
@@ -129,17 +139,20 @@ def _runs(device: str) -> dict[str, Callable[[], Callable[[], object]]]:
     }
 
 
-def _step(size: Any, shape: tuple[int, ...], device: str) -> Callable[[], object]:
-    """A training step of networks of a size on noise."""
-    import torch
+def _on_images(size: ConvolutionSize) -> tuple[ConvolutionSize, int, tuple[int, ...]]:
+    """A size, so many images that members have their own, and the images' shape."""
+    return size, size.networks * size.batch, (3, 32, 32)
 
-    from skiplab.benchmarks.steps import noise, our_step
+
+def _step(size: Any, images: int, shape: tuple[int, ...], device: str) -> Callable[[], object]:
+    """A training step of networks of a size, each on images of its own out of so many of noise."""
+    from skiplab.benchmarks.steps import noise, our_step, own_batches
     from skiplab.ensembles import Ensemble
 
     networks = [size.network(seed) for seed in range(size.networks)]
     ensemble = Ensemble.of(networks, backend="batched", device=device)
     # On a CPU as trials are by default: there bfloat16 is slower.
-    data = noise(size.batch, *shape, device=device)
+    data = noise(images, *shape, device=device)
     step = our_step(ensemble, data, mixed=device.startswith("cuda"))
-    indices = torch.arange(size.batch, device=device).expand(size.networks, -1)
+    indices = own_batches(step, size.batch)
     return lambda: step(indices)

@@ -13,7 +13,7 @@ from typing import Any
 from skiplab.benchmarks.ceilings import Ceiling
 from skiplab.benchmarks.harness import Timing
 from skiplab.benchmarks.profile import Kernel, Profile
-from skiplab.benchmarks.scaling import COUNTED, Scaling
+from skiplab.benchmarks.scaling import COUNTED, Scaling, summary
 from skiplab.checks import Refused
 from skiplab.files import Damaged, read_json, write_json
 from skiplab.reproduction.provenance import describe
@@ -43,7 +43,7 @@ class Record:
                 content["facts"],
                 tuple(Ceiling(**each) for each in content["ceilings"]),
                 tuple(Timing(**each) for each in content["timings"]),
-                tuple(Scaling(**_with_tuples(each)) for each in content["scalings"]),
+                tuple(_scaling(each) for each in content["scalings"]),
                 tuple(_profile(each) for each in content.get("profiles", ())),
             )
         except (KeyError, TypeError) as error:
@@ -125,7 +125,6 @@ def _profile(content: dict[str, Any]) -> Profile:
     return Profile(**content | {"kernels": tuple(Kernel(**each) for each in content["kernels"])})
 
 
-def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
-    """JSON has lists where a scaling has tuples."""
-    rows = tuple(tuple(row) for row in content["seconds"])
-    return content | {"sizes": tuple(content["sizes"]), "flops": tuple(content["flops"]), "seconds": rows}
+def _scaling(content: dict[str, Any]) -> Scaling:
+    """What was measured, judged by today's rules."""
+    return summary(*(content[name] for name in ("axis", "sizes", "seconds", "flops")))

@@ -2,8 +2,9 @@
 
 One size is changed at a time, and every round has a slope of its own: the interval is Student's over rounds. On a CPU
 sizes take turns, since it is noisy; on a GPU, where a step is compiled for its size, each is timed by itself. A
-device that is full works at a constant rate, and time grows as work does: the slope is to be read beside the slope of
-the work (1 for networks, depth and samples, up to 2 for width).
+device that is full does all further work at one rate. Time is then a straight line in the work, with what does not
+grow as its start (for samples, Adam's pass over the parameters): such a start is why the log-log slope of time may
+stay below that of the work (1 for networks, up to 1 for depth and samples, up to 2 for width).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from skiplab.benchmarks.ceilings import fresh_start, wait_for
 from skiplab.benchmarks.training import TrainingSize
 from skiplab.checks import at_least
 
-FULL = 0.9  # of the best rate on an axis: from there on the device counts as full
+FULL = 0.9  # of the best rate of further work: where none is slower from a size on, the device counts as full
 FEWEST = 3  # points through which a slope is worth drawing
 
 
@@ -39,6 +41,7 @@ COUNTED = {
     "width": "units per layer",
     "samples": "samples per step",
 }
+ONE = {"networks": "network", "depth": "layer", "width": "unit per layer", "samples": "sample"}
 CPU_SWEEP = Sweep(
     TrainingSize(networks=5, width=32, inputs=64, images=2000, batch=100, depth=10),
     {
@@ -66,8 +69,9 @@ GPU_SWEEP = Sweep(
 class Scaling:
     """Time along one axis: seconds per step (rounds, sizes), and the slope through the sizes at which it is full.
 
-    ``full_from`` is the smallest size from which on work is done at 90 % of the best rate or faster, or None where
-    fewer than three sizes are left; the slope is then that through all sizes.
+    ``full_from`` is the smallest size from which on further work, the difference between one size and the next, is
+    done at 90 % of its best rate or faster, or None where fewer than three sizes are left; the slope is then that
+    through all sizes.
     """
 
     axis: str
@@ -83,14 +87,22 @@ class Scaling:
     @property
     def sentence(self) -> str:
         """What is to be read off, in words."""
-        interval = f"{self.slope:.2f} [{self.low:.2f}, {self.high:.2f}]"
-        counted = COUNTED[self.axis]
-        where = (
-            f"the device is full from {self.full_from} {counted} on, and there"
-            if self.full_from is not None
-            else f"the device does not fill up to {self.sizes[-1]} {counted}; over all sizes"
-        )
-        return f"{self.axis}: {where} time grows with slope {interval} (its work: {self.work_slope:.2f})."
+        slope = f"slope {self.slope:.2f} [{self.low:.2f}, {self.high:.2f}] (its work: {self.work_slope:.2f})"
+        counted, medians = COUNTED[self.axis], _medians(self.seconds)
+        if self.full_from is None:
+            rates = further_rates(medians, self.flops)
+            rising = f"is not full at {self.sizes[-1]} {counted}, where further work is still done faster"
+            why = rising if rates[-1] == max(rates) else "does further work at no constant rate"
+            return f"{self.axis}: the device {why}; over all sizes time grows with {slope}."
+        where = f"{self.axis}: the device is full from {self.full_from} {counted} on, and there time"
+        if self.axis == "width":  # whose work is no straight line
+            return f"{where} grows with {slope}."
+        first = self.sizes.index(self.full_from)
+        each = _slope(self.sizes[first:], medians[first:])
+        start = statistics.mean(medians[first:]) - each * statistics.mean(self.sizes[first:])
+        fixed = f" and a fixed {_in_words(start)}" if start > 0 else ""
+        line = f"is a straight line, {_in_words(each)} per {ONE[self.axis]}{fixed}"
+        return f"{where} {line}; on log-log axes it grows with {slope}."
 
 
 def measure_scaling(
@@ -138,16 +150,14 @@ def _in_turns(
 
 def _case(size: TrainingSize, steps: int, device: str) -> tuple[Callable[[], None], float]:
     """Some steps of an ensemble of this size, and the operations of one of them."""
-    import torch
-
     from skiplab.benchmarks.counting import training_work
-    from skiplab.benchmarks.steps import noise, our_step
+    from skiplab.benchmarks.steps import noise, our_step, own_batches
     from skiplab.ensembles import Ensemble
 
     networks = [size.network(0)] * size.networks  # drawing hundreds takes longer than timing them
     data = noise(size.images, size.inputs, device=device)
     step = our_step(Ensemble.of(networks, backend="batched", device=device), data)
-    indices = torch.arange(size.batch, device=device).expand(size.networks, -1)
+    indices = own_batches(step, size.batch)
 
     def run() -> None:
         for _ in range(steps):
@@ -165,11 +175,8 @@ def summary(
     """The slope of log time against log size past the point where the device is full, with its interval."""
     from scipy import stats
 
-    medians = [statistics.median(column) for column in zip(*seconds, strict=True)]
-    rates = [work / taken for work, taken in zip(flops, medians, strict=True)]
-    every = range(len(sizes))
-    first = next((k for k in every if min(rates[k:]) >= FULL * max(rates)), len(sizes))
-    full = first if len(sizes) - first >= FEWEST else None
+    rates = further_rates(_medians(seconds), flops)
+    full = next((k for k in range(len(sizes) - FEWEST + 1) if _constant(rates[k:])), None)
     used = slice(full or 0, None)
     logs = [math.log(size) for size in sizes[used]]
     slopes = [_slope(logs, [math.log(each) for each in row[used]]) for row in seconds]
@@ -187,6 +194,31 @@ def summary(
         work_slope=_slope(logs, [math.log(each) for each in flops[used]]),
         full_from=None if full is None else sizes[full],
     )
+
+
+def further_rates(seconds: Sequence[float], flops: Sequence[float]) -> list[float]:
+    """Operations per second of the work that each size has beyond the one before; infinite where it takes no time."""
+    pairs = zip(pairwise(flops), pairwise(seconds), strict=True)
+    return [
+        (more - work) / (longer - taken) if longer > taken else math.inf
+        for (work, more), (taken, longer) in pairs
+    ]
+
+
+def _constant(rates: Sequence[float]) -> bool:
+    return max(rates) < math.inf and min(rates) >= FULL * max(rates)
+
+
+def _medians(seconds: Sequence[Sequence[float]]) -> list[float]:
+    return [statistics.median(column) for column in zip(*seconds, strict=True)]
+
+
+def _in_words(seconds: float) -> str:
+    """A time in three digits, '2 s', '0.059 ms' or '4.7 µs'."""
+    for least, factor, unit in ((1.0, 1, "s"), (1e-5, 1e3, "ms")):
+        if seconds >= least:
+            return f"{factor * seconds:.3g} {unit}"
+    return f"{1e6 * seconds:.3g} µs"
 
 
 def _slope(x: Sequence[float], y: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from skiplab.benchmarks.ceilings import wait_for
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from skiplab.data import TensorSet
     from skiplab.ensembles import Ensemble
@@ -42,6 +42,16 @@ def our_step(ensemble: Ensemble, data: TensorSet, *, mixed: bool = False, fused:
     step = Step(ensemble.train(), data, Adam(), F.cross_entropy, (), None, mixed, fused)
     step.rate.fill_(RATE)
     return step
+
+
+def own_batches(step: Step, batch: int) -> Tensor:
+    """The samples (E, batch) of an epoch's first step: every member's own, as in training.
+
+    Members that read the same samples would find them in a GPU's cache, which those of a trial do not.
+    """
+    from skiplab.training.loop import shuffles
+
+    return shuffles(range(step.ensemble.size), 0, len(step.data), step.ensemble.device)[:, :batch]
 
 
 def our_epoch(step: Step, batch: int, device: str) -> Callable[[], None]:

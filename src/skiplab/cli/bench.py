@@ -126,13 +126,13 @@ def timings_table(rows: Sequence[Timing]) -> Table:
 
 
 def profile_table(profile: Profile) -> Table:
-    """The kernels of a step or product, the longest first."""
+    """The kernels of a step or product, the longest first, or the parts of a trial."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
     table.title = f"{profile.what}: {short_time(profile.seconds)}"
-    table.add_column("kernel", min_width=24)
+    table.add_column(profile.piece, min_width=24)
     for heading in ("time", "calls"):
         table.add_column(heading, justify="right", no_wrap=True)
     for kernel in profile.kernels:
@@ -146,7 +146,9 @@ def short_time(seconds: float) -> str:
 
 
 def rate(value: float | None, unit: float, share: float | None) -> str:
-    """A rate with its share of the ceiling, '4.1 (12%)', or nothing."""
+    """A rate with its share of the ceiling, '4.1 (12%)' or '1,310 (31%)', or nothing."""
     if value is None:
         return ""
-    return f"{value / unit:.3g}" + ("" if share is None else f" ({share:.0%})")
+    number = value / unit
+    shown = f"{number:.3g}" if number < 999.5 else f"{float(f'{number:.3g}'):,.0f}"
+    return shown + ("" if share is None else f" ({share:.0%})")

@@ -20,6 +20,7 @@ from skiplab.ensembles.rectified import (
     filled_up,
     fits,
     precision_of,
+    stored_numbers,
     turned,
 )
 from skiplab.ensembles.wide import Mapped
@@ -70,7 +71,7 @@ def _adds_to(
     """Whether it is a shortcut that the kernels know, and what it passes can be added to the field of x."""
     if type(shortcut) is not IdentityShortcut or passed.ndim != 4 or shortcut.padding < 0:
         return False
-    if passed.dtype != convolved_in(x) or passed.device != x.device or passed.numel() > LARGEST:
+    if passed.dtype != convolved_in(x) or passed.device != x.device or stored_numbers(passed) > LARGEST:
         return False
     images, channels, *sides = passed.shape
     reached = [-(-side // shortcut.stride) for side in sides]

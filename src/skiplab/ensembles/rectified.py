@@ -58,7 +58,7 @@ def fits(conv: nn.Module, *images: Tensor) -> TypeGuard[nn.Conv2d]:
     shaped &= channels <= MOST_CHANNELS and filters in FILTERS and x.ndim == 4
     if not shaped or x.shape[1] != channels:
         return False
-    if x.shape[0] * x.shape[2] * x.shape[3] * max(_filled_up(channels), filters) > LARGEST:
+    if max(stored_numbers(x), len(x) * filters * x.shape[2] * x.shape[3]) > LARGEST:
         return False
     if torch.is_autocast_enabled(x.device.type):
         computed = torch.get_autocast_dtype(x.device.type)
@@ -77,6 +77,11 @@ def available(device: torch.device) -> bool:
 
 def _filled_up(channels: int) -> int:
     return max(FEWEST_CHANNELS, 1 << (channels - 1).bit_length())
+
+
+def stored_numbers(x: Tensor) -> int:
+    """How many numbers one member's images (B, C, H, W) are to the kernels, zeros of ``channels_last`` included."""
+    return len(x) * _filled_up(x.shape[1]) * x.shape[2] * x.shape[3]
 
 
 def convolved_in(x: Tensor) -> torch.dtype:

@@ -126,7 +126,7 @@ def train(
         # Not by the steps that are left: a resumed run must compute as the uninterrupted one, bit for bit.
         if steps * plan.epochs * size >= COMPILE_FROM:
             step.compile()
-    number = start * steps
+    number, state_bytes = start * steps, sum(tensor.nbytes for tensor in step.tensors.values())
     for epoch in range(start, plan.epochs):
         step.rate.copy_(rate * plan.schedule.factor(epoch, metrics[1, :epoch]))
         order = shuffles(plan.seeds, epoch, count, ensemble.device)
@@ -143,7 +143,7 @@ def train(
         if data.labels.is_floating_point():  # a regression has no accuracy
             metrics[0, epoch] = torch.nan
         late = deadline is not None and time.time() > deadline
-        if checkpoints and epoch + 1 < plan.epochs and (late or checkpoints.due(epoch + 1)):
+        if checkpoints and epoch + 1 < plan.epochs and (late or checkpoints.due(epoch + 1, state_bytes)):
             checkpoints.save(step.tensors | {"metrics": metrics}, {"epoch": epoch + 1, "rows": rows})
         if late and epoch + 1 < plan.epochs:
             raise TimeIsUp

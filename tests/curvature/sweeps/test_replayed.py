@@ -65,9 +65,11 @@ def test_a_product_whose_kernels_are_fixed_is_the_same_and_leaves_the_shared_mem
     some = vectors(4, size, 0)
     some[:, :30] = 0  # the first layer, which the ordinary sweep passes by
     expected = plain.product(some)
-    shared = plain._space
+    shared, untouched = plain._space, object()  # whoever asks that one for memory fails
+    plain._space = untouched  # type: ignore[assignment]
     torch.testing.assert_close(plain.fixed_product(some), expected, rtol=1e-12, atol=1e-14)
-    assert plain._space is shared
+    assert plain._space is untouched
+    plain._space = shared
     torch.testing.assert_close(plain.product(some), expected, rtol=0, atol=0)
 
 
@@ -167,29 +169,40 @@ def test_an_operator_says_why_its_products_are_not_replayed() -> None:
     assert product.by_hand
 
 
-def test_products_of_one_operator_share_a_recorder_and_copy_vectors_in_and_answers_out(
+def test_products_of_one_operator_share_a_recorder_and_the_places_of_vectors_and_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[str] = []
+    kinds: list[str] = []
+    places: list[tuple[int, ...]] = []
 
     class Graph:
-        def __init__(self, function: Callable[[], Tensor], answer: Tensor) -> None:
-            self.function, self.answer = function, answer
-
-        def replay(self) -> None:
-            self.answer.copy_(self.function())
+        def __init__(self, function: Callable[[], Tensor]) -> None:
+            self.replay = function
 
     def recorded(self: Any, function: Callable[[], Tensor], device: torch.device, kind: str) -> Any:
-        seen.append(kind)
-        answer = function().clone()
-        return Graph(function, answer), answer
+        kinds.append(kind)
+        answer = function()
+        places[-1] += (answer.data_ptr(),)
+        return Graph(function), answer
+
+    def times(factor: float) -> Multiply:
+        def multiply(vectors: Tensor) -> Tensor:
+            places.append((vectors.data_ptr(),))
+            return factor * vectors
+
+        return multiply
 
     monkeypatch.setattr(GraphRecorder, "recorded", recorded)
     record = ProductGraphs("some kind")
-    replays = [record(lambda v, times=times: times * v, torch.zeros(2, 3)) for times in (2.0, 3.0)]
+    shown = torch.zeros(2, 3)
+    replays = [record(times(factor), shown) for factor in (2.0, 3.0)]
+    assert places[0] == places[1]
+    assert len({*places[0], shown.data_ptr()}) == 3
+    record(times(1.0), torch.zeros(1, 3))  # vectors of another shape have places of their own
+    assert not set(places[2]) & set(places[0])
     answers = [replay(torch.full((2, 3), value)) for replay in replays for value in (1.0, 5.0)]
     assert [float(answer[0, 0]) for answer in answers] == [2.0, 10.0, 3.0, 15.0]
-    assert seen == ["some kind"] * 2
+    assert kinds == ["some kind"] * 3
 
 
 def test_nothing_is_recorded_where_memory_is_short_nor_after_forgetting() -> None:
@@ -204,6 +217,8 @@ def test_nothing_is_recorded_where_memory_is_short_nor_after_forgetting() -> Non
     expected = [fast.product(vectors(2, size, turn)) for turn in range(4)]
     assert recorder.recorded == [(2, size)]
     fast.forget()
+    before = recorder.replayed
     for turn, answer in enumerate(expected):
         torch.testing.assert_close(fast.product(vectors(2, size, turn)), answer, rtol=1e-12, atol=1e-14)
     assert recorder.recorded == [(2, size)]
+    assert recorder.replayed == before

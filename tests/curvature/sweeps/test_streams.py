@@ -135,6 +135,17 @@ def test_a_recording_takes_the_derivatives_that_warm_ups_left_on_its_stream(
     assert all(begun < number < warmed for number in oldest)
 
 
+def test_every_stream_has_a_leaf_of_its_own(stream: dict[str, Any]) -> None:
+    """Autograd gives a leaf, too, the stream on which it was first used."""
+    plain, size = route(*CRITERIA["cross-entropy"])
+    for number in (0, 1):
+        stream["number"] = number
+        plain.fixed_product(normal(3, size, seed="v"))
+    graphs = plain._current().head._graphs
+    assert len(graphs) == 2
+    assert len({id(graph.output) for graph in graphs.values()}) == 2
+
+
 def test_what_is_made_during_a_recording_is_not_kept(stream: dict[str, Any]) -> None:
     kept: dict[tuple[str, int], object] = {}
     here = torch.device("cpu")

@@ -117,21 +117,25 @@ class Replayed:
 class ProductGraphs:
     """Records the products of one operator's routes as CUDA graphs that share their memory.
 
-    Routes are replayed one after the other and answers copied out at once, as that asks for. Where one product cannot
-    be captured, none of the same ``kind`` of operator is in this process (``GraphRecorder`` says what a failed
-    capture leaves behind).
+    Routes are replayed one after the other, so that all read their vectors in one place and write their answers to
+    another, from which they are copied at once. Where one product cannot be captured, none of the same ``kind`` of
+    operator is in this process (``GraphRecorder`` says what a failed capture leaves behind).
     """
 
     def __init__(self, kind: str) -> None:
         self._kind, self._recorder = kind, GraphRecorder()
+        self._places: dict[torch.Size, tuple[Tensor, Tensor]] = {}
 
     def __call__(self, multiply: Multiply, vectors: Tensor) -> Multiply:
         """Record the kernels of a product; what comes back copies its vectors in and its answer out."""
-        static = vectors.clone()
-        graph, answer = self._recorder.recorded(lambda: multiply(static), vectors.device, self._kind)
+        if vectors.shape not in self._places:
+            self._places[vectors.shape] = torch.empty_like(vectors), torch.empty_like(vectors)
+        given, answer = self._places[vectors.shape]
+        given.copy_(vectors)
+        graph, _ = self._recorder.recorded(lambda: answer.copy_(multiply(given)), vectors.device, self._kind)
 
         def replay(vectors: Tensor) -> Tensor:
-            static.copy_(vectors)
+            given.copy_(vectors)
             graph.replay()
             return answer.clone()
 
