@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what README.md and docs/ say in numbers, from published/ and from the first example alone.
+"""Write what README.md and docs/ say in numbers, from published/ and from the first example alone.
 
 python tools/readme.py            rewrite README.md, docs/scoreboard.md and docs/speed.md, and draw their figures
 python tools/readme.py --check    exit 1 if they are not what this would write; the example is not run again
@@ -23,15 +23,14 @@ from skiplab.benchmarks import training
 from skiplab.benchmarks.profile import Profile
 from skiplab.benchmarks.record import Record
 from skiplab.cli.bench import rate, short_time
-from skiplab.cli.verdicts import number
-from skiplab.data.registry import with_titles
 from skiplab.figures import style
 from skiplab.files import write_bytes
-from skiplab.reproduction.findings import Finding, findings
+from skiplab.reproduction.findings import Finding, findings, in_short
 from skiplab.reproduction.judgement import Judgement, judgements, paid, tally
 from skiplab.reproduction.publishing import picture_bytes
 from skiplab.reproduction.scoreboard import counts, yet_to_run
 from skiplab.reproduction.store import PUBLISHED, StudyRun, published
+from skiplab.reproduction.study import Paper
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
 from skiplab.studies import CATALOGUE
 
@@ -64,31 +63,39 @@ def judged_of(paper: str = "") -> list[Judgement]:
 
 
 def found() -> str:
-    """Per paper the count of its claims, and two of those that carry it, one against it if there is one."""
+    """How the papers' claims came out; per paper its idea, its counts, one claim for and one against it."""
     every = [each for each in judged_of() if not each.ours]
-    lines = []
-    for paper in CATALOGUE.papers:
-        own = [each for each in every if each.study.startswith(paper.id)]
-        carrying = findings(paper, shown_runs())
-        against = [each for each in carrying if each.verdict == CONTRADICTED]
-        told = [carrying[0], *(against[-1:] or carrying[1:2])]
-        idea = paper.explains[0].lower() + paper.explains[1:]
-        lines.append(
-            f"- **{paper.id}**, by which {idea} Of its claims {tallied(own)}. {' '.join(map(sentence, told))}"
-        )
-    turned = [
-        sum(each.verdict == verdict and bool(each.turned) for each in every)
-        for verdict in (HOLDS, CONTRADICTED)
-    ]
     parts = [
-        f"Of the papers' {len(every)} claims {tallied(every)}. By paper, with two of the claims that carry it, the "
-        "number that decides each and its interval at the level of the test:",
-        "\n".join(lines),
-        "Orhan's papers do not state the initial scale of weights: our verdicts are at the best scale of each "
-        f"network or at one for all, and at some other scale {turned[0]} of the claims that hold and {turned[1]} of "
-        f"those contradicted say the reverse. {shared_runs()}",
+        f"Of the papers' {len(every)} claims {tallied(every)}{waits(every)}. Of each paper one claim that holds and "
+        "one that is contradicted, with the number that decides it and the interval of its test:",
+        "\n".join(map(of_paper, CATALOGUE.papers)),
+        f"{reversed_at_other_scales(every)} {shared_runs()}",
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts).strip()
+
+
+def of_paper(paper: Paper) -> str:
+    """A paper's idea and counts, and below it one claim for and one against it, a line each."""
+    own = [each for each in judged_of(paper.id) if not each.ours]
+    idea = paper.explains[0].lower() + paper.explains[1:]
+    lines = [f"- **{paper.id}**: {idea} Of its claims {tallied(own)}."]
+    for each in in_short(paper, shown_runs()):
+        claim = f"{SIGNS[each.verdict]} *{each.text.removesuffix('.')}*"
+        scale = "; depends on the initial scale" if each.judged.turned else ""
+        lines.append(f"  {claim}: {each.number}{scale} (`{each.judged.study}`)")
+    return "\\\n".join(lines)  # a backslash breaks the line within the bullet
+
+
+def reversed_at_other_scales(judged: Sequence[Judgement]) -> str:
+    """How many verdicts another initial scale of weights would reverse."""
+    holding, against = (
+        sum(each.verdict == verdict and bool(each.turned) for each in judged)
+        for verdict in (HOLDS, CONTRADICTED)
+    )
+    return (
+        "Orhan's papers do not state the initial scale of weights: we judge at each network's best or at one for "
+        f"all. At another scale {holding} of the claims that hold and {against} of those contradicted are reversed."
+    )
 
 
 def sentence(finding: Finding) -> str:
@@ -108,15 +115,18 @@ def carrying() -> str:
 
 
 def tallied(judged: Sequence[Judgement]) -> str:
-    """Counts of claims by verdict in words; too small an effect is told apart from a reverse one."""
-    told, small = tally(judged), sum(each.too_small for each in judged)
+    """Counts of claims by verdict in words."""
+    told = tally(judged)
+    are = {name: "is" if told[name] == 1 else "are" for name in VERDICTS}
+    holding = f"{told[HOLDS]} {'holds' if told[HOLDS] == 1 else 'hold'}"
+    against = f"{told[CONTRADICTED]} {are[CONTRADICTED]} contradicted"
+    return f"{holding}, {against}, {told[UNDECIDED]} {are[UNDECIDED]} undecided"
+
+
+def waits(judged: Sequence[Judgement]) -> str:
+    """How many of the undecided claims are so only because runs are still to be made."""
     waiting = sum(each.waits for each in judged)
-    reverse = f"{told[CONTRADICTED]} {'is' if told[CONTRADICTED] == 1 else 'are'} contradicted" + (
-        f" ({small} for want of an effect worth having)" if small else ""
-    )
-    waits = f" ({waiting} for want of declared runs alone)" if waiting else ""
-    are = "is" if told[UNDECIDED] == 1 else "are"
-    return f"{told[HOLDS]} hold, {reverse}, {told[UNDECIDED]} {are} undecided{waits}"
+    return f", {waiting} of these only because runs are still to be made" if waiting else ""
 
 
 def shared_runs() -> str:
@@ -133,7 +143,7 @@ def shared_runs() -> str:
     if not items:
         return ""
     named = ", ".join(items)
-    return f"Half or more of the runs behind {claims} claims ({named}) are an earlier paper's, too."
+    return f"Of the runs behind {claims} claims ({named}) half or more are an earlier paper's, too."
 
 
 def scoreboard() -> str:
@@ -189,44 +199,19 @@ def by_other_rules() -> str:
         "Until 2026-11-15 all rows were counted, with one family for Holm, unpaired and without a smallest effect "
         "worth having: 1,038 ✓, 279 ✗, 269 ? of 1,586 rows on 38 items of three papers.",
         "",
-        f"Of the {len(against)} contradicted claims {small} are so for want of an effect worth having; {turned} say "
-        f"the reverse at another initial gain; {unpaid} would be open if a contradiction by one of n conditions had "
-        "to be n times as sure (Bonferroni), which the rules do not ask.",
+        f"Of the {len(against)} contradicted claims {small} are so only because the difference is smaller than the "
+        f"smallest effect worth having; {turned} would hold at another initial scale of weights; {unpaid} would be "
+        "undecided if a contradiction by one of n conditions had to be n times as sure (Bonferroni), which the rules "
+        f"do not ask. Of the undecided claims {sum(each.waits for each in own)} are so only because runs are still "
+        "to be made.",
     ]
     return "\n".join(lines)
 
 
 def contradicted() -> str:
-    """A bullet for every claim of a paper that our runs contradict, with its place and its clearest condition.
-
-    A study that shares all trials with earlier ones is an alias and says nothing new.
-    """
-    lines = []
-    seen: set[str] = set()
-    for study_id, run in shown_runs().items():
-        keys = {each["key"] for each in run.trials}
-        if not keys <= seen:
-            against = [
-                each for each in judgements(run.verdicts) if each.verdict == CONTRADICTED and not each.ours
-            ]
-            lines += [_bullet(study_id, each) for each in against]
-        seen |= keys
-    return "\n".join(line.replace(" ().", ".") for line in lines)
-
-
-def _bullet(study_id: str, judged: Judgement) -> str:
-    against = [row for row in judged.rows if row.verdict == CONTRADICTED]
-    row = max(against, key=lambda row: abs(row.statistic or 0.0))
-    interval = row.meaning.written_interval(f"[{number(row.low)}, {number(row.high)}]")
-    paper = "" if row.paper_value is None else f", the paper's {number(row.paper_value)}"
-    reason = f"; {row.reason}" if row.reason else ""
-    if judged.turned:
-        reason += f"; holds at {judged.turned[0].condition}"
-    share = f"in {len(against)} of {len(judged.rows)} conditions, e.g. " if len(judged.rows) > 1 else ""
-    value = f"ours {number(row.statistic)} {interval}{paper}{reason}"
-    return with_titles(
-        f"- *{judged.text}* ({judged.source}) `{study_id}`, {share}{row.condition}: {value} ({row.unit})."
-    )
+    """A line for every claim of a paper that our runs contradict, with its place in the paper."""
+    against = [each for each in judged_of() if each.verdict == CONTRADICTED and not each.ours]
+    return "\n".join(f"- {sentence(Finding(each))[:-1]}, {each.source})" for each in against)
 
 
 def speed() -> str:
@@ -370,37 +355,23 @@ def validated() -> str:
     """How often a diagnosis is right, as docs/diagnosis.md counts it."""
     rows = (line.strip("| ").split(" | ") for line in VALIDATION.read_text().splitlines() if " of " in line)
     told = {row[0]: row[1:] for row in rows if len(row) == 3}
-    planted, healthy, sick, rescaled = (
-        told[kind][0] for kind in ("Planted defects", "Healthy networks", "Remedies", "Rescaled data")
+    planted, healthy, sick, named, spared = (
+        told[kind][0]
+        for kind in ("Planted defects", "Healthy networks", "Remedies", "Unprepared data", "Harmless data")
     )
-    rules = {
-        "inputs far from 0": told["off-centre-inputs"],
-        "one wide column": told["unequal-inputs"],
-        "targets far from 0": told["off-centre-targets"],
-    }
-    (named, spoilt), (blamed, harmless) = (
-        _summed([cells[column] for cells in rules.values()]) for column in (0, 1)
-    )
-    by_rule = [", ".join(f"{rule} {cells[column]}" for rule, cells in rules.items()) for column in (0, 1)]
     return (
-        f"On networks not used to set its limits, {planted} planted defects are found in their layer, {healthy} "
+        f"On networks that did not set its limits: {planted} planted defects are found in their layer, {healthy} "
         f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss. "
-        f"Of {spoilt} sets of data with a change that keeps a network from training {named} are named "
-        f"({by_rule[0]}); of {harmless} with a change with which it still trains {blamed} are blamed "
-        f"({by_rule[1]}), of rescaled ones, which these rules do not look at, {_left(rescaled)}."
+        f"Rules about data are blunter: {named} changes that keep a network from training are found, and "
+        f"{_rest(spared)} with which it trains all the same are wrongly blamed "
+        "([by kind of change](docs/diagnosis.md))."
     )
 
 
-def _summed(cells: Sequence[str]) -> tuple[int, int]:
-    """The sums of cells such as "3 of 7"."""
-    pairs = [[int(number) for number in cell.split(" of ")] for cell in cells]
-    return sum(part for part, _ in pairs), sum(whole for _, whole in pairs)
-
-
-def _left(cell: str) -> str:
-    """How many are not right, of a cell that tells how many are."""
+def _rest(cell: str) -> str:
+    """How many are not right, of a cell such as "3 of 7" that tells how many are."""
     right, whole = map(int, cell.split(" of "))
-    return f"{whole - right or 'none'} of {whole}"
+    return f"{whole - right} of {whole}"
 
 
 def draw_benchmarks() -> None:
@@ -450,7 +421,7 @@ worth having), ? undecided. *Ours* are checks and readings of our own, which cou
 
 ## Contradicted
 
-With the place in the paper and the clearest condition:
+With the clearest condition and the place in the paper:
 
 {contradicted()}
 """

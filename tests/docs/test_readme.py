@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import re
 import subprocess
@@ -15,6 +14,7 @@ import torch
 from torch import nn
 
 import skiplab
+from oracles.tools_by_path import tool as tool_of
 from skiplab.benchmarks import Ceiling, Timing
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.scaling import summary
@@ -35,11 +35,7 @@ def test_the_numbers_in_the_readme_are_the_published_ones() -> None:
 def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    spec = importlib.util.spec_from_file_location("readme_tool", ROOT / "tools" / "readme.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
+    tool = tool_of("readme")
     sizes = (1, 2, 4)
     rows = [[float(size) for size in sizes]] * 2
     versions = {"torch": "9", "jax": "8"}

@@ -84,7 +84,11 @@ def test_a_claim_waits_where_nothing_but_declared_runs_is_missing() -> None:
     assert not judgements([row()])[0].waits
 
 
-def test_the_deciding_row_is_the_one_nearest_to_another_verdict() -> None:
+def test_all_rows_bear_a_claim_so_the_least_clear_decides_but_the_clearest_one_contradicts() -> None:
+    against = [
+        row(condition=name, verdict="contradicted", p=p) for name, p in (("close", 0.02), ("clear", 0.001))
+    ]
+    assert judgements([row(p=0.5), *against])[0].deciding.condition == "clear"
     rows = [row(p=0.001), row(condition="close", p=0.02), row(condition="open", verdict="undecided", p=0.9)]
     assert judgements(rows)[0].deciding.condition == "open"
     assert judgements(rows[:2])[0].deciding.condition == "close"

@@ -1,38 +1,47 @@
-"""tools/readme.py: data sets have titles on its pages, and what waits for a run is counted once."""
+"""tools/readme.py: the pages tell every claim that they count, and a newcomer one for and one against each paper."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
+
 from oracles.tools_by_path import tool
 from skiplab.reporting.pages import index
 from skiplab.reproduction.claim import OURS
-from skiplab.reproduction.judgement import judgements
+from skiplab.reproduction.judgement import tally
 from skiplab.reproduction.scoreboard import yet_to_run
-from skiplab.reproduction.verdict import Verdict
+from skiplab.reproduction.study import Paper
 from skiplab.studies import CATALOGUE
 
 TOOL = tool("readme")
-ROW = Verdict(
-    *(
-        "paper2000/figure-1",
-        "rises",
-        "cifar100-coarse, gain 1",
-        "contradicted",
-        -2.0,
-        -3.0,
-        -1.0,
-        0.0,
-        0.01,
-        0.02,
-    ),
-    *(0.025, None, 8, "paper", "greater", "It rises."),
-)
 
 
-def test_the_scoreboard_shows_conditions_with_the_titles_of_data_sets() -> None:
-    (judged,) = judgements([ROW])
-    assert "`paper2000/figure-1`, CIFAR-100 (20 labels), gain 1: " in TOOL._bullet(ROW.study, judged)
+@pytest.mark.parametrize("paper", CATALOGUE.papers, ids=lambda paper: paper.id)
+def test_a_paper_is_told_in_three_short_lines_that_its_verdicts_bear_out(paper: Paper) -> None:
+    idea, *told = TOOL.of_paper(paper).split("\\\n")
+    own = [each for each in TOOL.judged_of(paper.id) if not each.ours]
+    holding, against, undecided = tally(own).values()
+    assert re.findall(r"\d+(?= hold| is contradicted| are contradicted| is undecided| are undecided)", idea) == [
+        str(holding), str(against), str(undecided)
+    ]  # fmt: skip
+    marks = [line.split()[0] for line in told]
+    assert marks == ["✓"] * bool(holding) + ["✗"] * bool(against)
+    for line in told:
+        match = re.fullmatch(r"  (.) \*(.*)\*: .+ \(.+\).* \(`(.*)`\)", line)
+        assert match is not None, line
+        (claim,) = (each for each in own if (each.text.removesuffix("."), each.study) == match.group(2, 3))
+        assert claim.verdict == {"✓": "holds", "✗": "contradicted"}[match[1]]
+        assert len(line) < 300
+
+
+def test_the_scoreboard_lists_every_contradicted_claim_that_it_counts() -> None:
+    own = [each for each in TOOL.judged_of() if not each.ours]
+    lines = TOOL.contradicted().splitlines()
+    assert len(lines) == tally(own)["contradicted"]
+    for each, line in zip((each for each in own if each.verdict == "contradicted"), lines, strict=True):
+        assert f"*{each.text}*" in line
+        assert line.endswith(f"(`{each.study}`, {each.source})")
 
 
 def test_claims_of_studies_without_a_run_are_the_papers_own_and_those_that_the_site_counts() -> None:
@@ -46,9 +55,12 @@ def test_claims_of_studies_without_a_run_are_the_papers_own_and_those_that_the_s
 
 
 def test_the_sentence_on_diagnosis_counts_what_the_page_counts() -> None:
-    told = re.findall(r"(\d+) (?:of \d+ )?(?:are named|are blamed)", TOOL.validated())
+    told = re.findall(r"(\d+) of (\d+) (?:changes|with which)", TOOL.validated())
     lines = TOOL.VALIDATION.read_text().splitlines()
-    (named,) = (line.split(" | ")[1] for line in lines if line.startswith("| Unprepared data |"))
-    (spared,) = (line.split(" | ")[1] for line in lines if line.startswith("| Harmless data |"))
-    right, whole = map(int, spared.split(" of "))
-    assert told == [named.split(" of ")[0], str(whole - right)]
+    named, spared = (
+        re.findall(r"\d+", line.split(" | ")[1])
+        for kind in ("Unprepared", "Harmless")
+        for line in lines
+        if line.startswith(f"| {kind} data |")
+    )
+    assert told == [tuple(named), (str(int(spared[1]) - int(spared[0])), spared[1])]

@@ -64,7 +64,7 @@ def check(
         typer.echo(f"{sum(each.values())} claims {words}: {told}")
     waiting = sum(entry.judged.waits and not entry.judged.ours for entry in entries)
     if waiting:
-        typer.echo(f"Of the undecided {waiting} of the papers' only wait for runs of ours.")
+        typer.echo(f"Of the papers' undecided claims {waiting} only lack runs that are still to be made.")
     typer.echo(f"{amended} amended after results were seen; `skiplab show ID` lists them.")
     if not (names or rows or all_runs):
         typer.echo("`skiplab check PAPER` or `check ID` lists claims, with --rows their conditions.")

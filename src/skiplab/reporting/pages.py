@@ -112,7 +112,8 @@ def index(
     groups: list[dict[str, Any]] = []
     for paper in papers:
         items = [item(study, runs.get(study.id)) for study in studies if study.paper == paper.id]
-        groups.append({"paper": paper, "items": items, "findings": findings(paper, runs)})
+        tallied = {each: sum(entry["counts"][each] for entry in items) for each in VERDICTS}
+        groups.append({"paper": paper, "items": items, "counts": tallied, "findings": findings(paper, runs)})
     every = [entry for group in groups for entry in group["items"]]
     judged = [
         each for entry in every for each in judgements(verdicts_of(runs.get(entry["id"]))) if not each.ours
@@ -123,7 +124,7 @@ def index(
         "total": len(every),
         "run": sum(entry["state"] != NOT_RUN for entry in every),
         "stale": sum(entry["stale"] for entry in every),
-        "counts": {each: sum(entry["counts"][each] for entry in every) for each in VERDICTS},
+        "counts": {each: sum(group["counts"][each] for group in groups) for each in VERDICTS},
         "ours": {each: sum(entry["ours"][each] for entry in every) for each in VERDICTS},
         "small": sum(each.too_small for each in judged),
         "turned": sum(bool(each.turned) for each in judged),
