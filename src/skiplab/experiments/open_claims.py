@@ -101,7 +101,8 @@ def open_at_an_edge(found: Found, model: Model) -> Found:
             rise = last_step(means, best) if means else 0.0
             if rise > ONE_POINT:
                 further = f"{best:.3g}, where the grid ends, {100 * rise:.0f} points above the next"
-                why = f"{model.name} networks do best at gain {further}; smaller gains are declared and not run yet"
+                beyond = "smaller" if best == min(means) else "larger"
+                why = f"{model.name} networks do best at gain {further}; {beyond} gains are declared and not run yet"
                 yield Evidence.without(f"{data}, a longer grid", NOT_RUN, why, len(row.samples))
                 row = replace(row, headline=False)
             yield row
