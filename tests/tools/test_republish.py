@@ -29,6 +29,12 @@ def test_changed_words_are_told_and_are_no_changed_numbers() -> None:
     assert list(TOOL.changes([ROW], with_(statistic=2.5))) == ["rises, 20 layers: statistic 2.0 → 2.5"]
 
 
+def test_the_last_digits_of_a_number_are_the_machine_s() -> None:
+    assert not list(TOOL.changes([ROW], with_(statistic=2.0 * (1 + 1e-12), p=0.01 + 1e-14)))
+    assert len(list(TOOL.changes([ROW], with_(statistic=2.0 * (1 + 1e-8))))) == 1
+    assert list(TOOL.changes([ROW], with_(low=None))) == ["rises, 20 layers: low 1.0 → None"]
+
+
 def test_why_a_condition_has_no_numbers_counts_as_what_it_says() -> None:
     assert list(TOOL.changes([ROW], with_(missing="not run"))) == ["rises, 20 layers: missing  → not run"]
 
