@@ -147,7 +147,7 @@ def test_every_claim_and_verdict_is_shown(built: Path, fabricated: Fabricated) -
             assert _squeezed(claim.text) in text
         for verdict in fabricated.verdicts.get(study.id, []):
             assert _squeezed(verdict.condition or "all") in text
-            assert f"{pages.SIGNS[verdict.verdict]} {verdict.verdict}" in text
+            assert f"{pages.STATE_SIGNS[verdict.verdict]} {verdict.verdict}" in text
 
 
 def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated) -> None:

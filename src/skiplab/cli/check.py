@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skiplab.cli.options import JsonOption, NamesArgument, StoreOption
-from skiplab.cli.verdicts import SIGNS, claims_table, rows_table
+from skiplab.cli.verdicts import COLOURED_SIGNS, claims_table, rows_table
 from skiplab.reproduction.scoreboard import Entry, counts, scoreboard
 from skiplab.reproduction.store import Store
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
@@ -77,7 +77,7 @@ def _papers(console: Console, entries: list[Entry]) -> None:
         if not own:
             continue
         each = counts(own)["paper"]
-        signs = "  ".join(f"{SIGNS[verdict]} {each[verdict]}" for verdict in VERDICTS)
+        signs = "  ".join(f"{COLOURED_SIGNS[verdict]} {each[verdict]}" for verdict in VERDICTS)
         _hanging(console, 0, f"[bold]{paper.id}[/]  {signs}  {paper.authors}")
         for verdict in (CONTRADICTED, UNDECIDED):
             items = Counter(
@@ -89,7 +89,7 @@ def _papers(console: Console, entries: list[Entry]) -> None:
                 words = ", ".join(
                     item if count == 1 else f"{item} ({count})" for item, count in items.items()
                 )
-                _hanging(console, 2, f"{SIGNS[verdict]} {words}")
+                _hanging(console, 2, f"{COLOURED_SIGNS[verdict]} {words}")
 
 
 def _hanging(console: Console, indent: int, markup: str) -> None:

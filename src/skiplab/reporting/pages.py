@@ -16,11 +16,11 @@ from skiplab.reproduction.scoreboard import counts, yet_to_run
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import versions_at_hand
-from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS, Verdict
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, SIGNS, UNDECIDED, VERDICTS, Verdict
 
 NOT_RUN, NO_CLAIMS = "not-run", "no-claims"
 # A sign beside the colour and the word, so that none of them carries the meaning alone.
-SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?", NOT_RUN: "○", NO_CLAIMS: "•"}
+STATE_SIGNS = SIGNS | {NOT_RUN: "○", NO_CLAIMS: "•"}
 STATES = {
     HOLDS: "every claim of the paper holds",
     CONTRADICTED: "a claim of the paper is contradicted",
@@ -81,7 +81,7 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
         "title": study.title,
         "href": f"studies/{study.id}/index.html",
         "state": state,
-        "sign": SIGNS[state],
+        "sign": STATE_SIGNS[state],
         "meaning": STATES[state],
         "counts": counted["paper"],
         "shares": {each: round(100 * counted["paper"][each] / judged) if judged else 0 for each in VERDICTS},
@@ -176,7 +176,7 @@ def study_page(
         "paper": paper,
         "run": run,
         "state": state_of(run),
-        "sign": SIGNS[state_of(run)],
+        "sign": STATE_SIGNS[state_of(run)],
         "counts": counts_of(run)["paper"],
         "ours": counts_of(run)["ours"],
         "stale": is_stale(run),

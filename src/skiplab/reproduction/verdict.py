@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
 
 VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
+SIGNS = dict(zip(VERDICTS, "✓✗?", strict=True))
 EDGE = (
     "left open: a search ended at the edge of its grid, and one more step might add as much as the last did, "
 )

@@ -1,12 +1,12 @@
-"""tools/readme.py: the pages tell every claim that they count, and a newcomer one for and one against each paper."""
+"""tools/pages: the scoreboard tells every claim that it counts, README one for and one against each paper."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
+from pages import claims, found, scoreboard, validation
 
-from oracles.tools_by_path import tool
 from skiplab.reporting.pages import index
 from skiplab.reproduction.claim import OURS
 from skiplab.reproduction.judgement import tally
@@ -14,13 +14,11 @@ from skiplab.reproduction.scoreboard import yet_to_run
 from skiplab.reproduction.study import Paper
 from skiplab.studies import CATALOGUE
 
-TOOL = tool("readme")
-
 
 @pytest.mark.parametrize("paper", CATALOGUE.papers, ids=lambda paper: paper.id)
 def test_a_paper_is_told_in_three_short_lines_that_its_verdicts_bear_out(paper: Paper) -> None:
-    idea, *told = TOOL.of_paper(paper).split("\\\n")
-    own = [each for each in TOOL.judged_of(paper.id) if not each.ours]
+    idea, *told = found.of_paper(paper).split("\\\n")
+    own = [each for each in claims.judged_of(paper.id) if not each.ours]
     holding, against, undecided = tally(own).values()
     assert re.findall(r"\d+(?= hold| is contradicted| are contradicted| is undecided| are undecided)", idea) == [
         str(holding), str(against), str(undecided)
@@ -36,8 +34,8 @@ def test_a_paper_is_told_in_three_short_lines_that_its_verdicts_bear_out(paper: 
 
 
 def test_the_scoreboard_lists_every_contradicted_claim_that_it_counts() -> None:
-    own = [each for each in TOOL.judged_of() if not each.ours]
-    lines = TOOL.contradicted().splitlines()
+    own = [each for each in claims.judged_of() if not each.ours]
+    lines = scoreboard.contradicted().splitlines()
     assert len(lines) == tally(own)["contradicted"]
     for each, line in zip((each for each in own if each.verdict == "contradicted"), lines, strict=True):
         assert f"*{each.text}*" in line
@@ -55,8 +53,8 @@ def test_claims_of_studies_without_a_run_are_the_papers_own_and_those_that_the_s
 
 
 def test_the_sentence_on_diagnosis_counts_what_the_page_counts() -> None:
-    told = re.findall(r"(\d+) of (\d+) (?:changes|with which)", TOOL.validated())
-    lines = TOOL.VALIDATION.read_text().splitlines()
+    told = re.findall(r"(\d+) of (\d+) (?:changes|with which)", validation.validated())
+    lines = validation.VALIDATION.read_text().splitlines()
     named, spared = (
         re.findall(r"\d+", line.split(" | ")[1])
         for kind in ("Unprepared", "Harmless")
