@@ -33,7 +33,7 @@ def check(
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Print what stands of every paper or, of papers and studies named, one verdict per claim.
+    """Count the verdicts of every paper, or print one verdict per claim of the papers and studies named.
 
     The largest results at hand count, local before published.
     """
