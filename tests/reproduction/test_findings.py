@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
+from oracles.example_row import row
 from skiplab.reproduction.findings import SHORT, findings, in_short
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper
-from skiplab.reproduction.verdict import Verdict
 from skiplab.studies import CATALOGUE
 
-ROW = Verdict(
-    study="paper2000/figure-1",
-    claim="rises",
-    condition="20 layers",
-    verdict="holds",
-    statistic=2.04,
-    low=1.02,
-    high=3.08,
-    margin=0.0,
-    p=0.01,
-    p_adjusted=0.02,
-    level=0.025,
-    paper_value=None,
-    runs=8,
-    scale="paper",
-    kind="greater",
-    text="It rises.",
-    source="section 2",
-    worth=0.5,
-    unit="points",
-)
 PAPER = Paper("paper2000", "Title", "A. Author", 2000, "Something.", ("figure-1 rises", "figure-2 falls"))
 
 
 def run(*changes: dict[str, Any], scale: str = "paper") -> dict[str, StudyRun]:
-    rows = [dataclasses.replace(ROW, **each) for each in changes]
+    rows = [row(**each) for each in changes]
     return {"paper2000/figure-1": StudyRun("paper2000/figure-1", scale, scale, {}, {}, [], [], rows, {}, 1.0)}
 
 

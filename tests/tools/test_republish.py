@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+from oracles.example_row import row
 from oracles.tools_by_path import tool
 from skiplab.reproduction.verdict import Verdict
 
 TOOL = tool("republish")
-ROW = Verdict(
-    *("paper2000/figure-1", "rises", "20 layers", "holds", 2.0, 1.0, 3.0, 0.0, 0.01, 0.02, 0.025, None, 8),
-    *("paper", "greater", "It rises."),
-)
+ROW = row(statistic=2.0, low=1.0)
 
 
 def with_(**changes: object) -> list[Verdict]:
