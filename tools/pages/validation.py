@@ -16,7 +16,7 @@ def validated() -> str:
         for kind in ("Planted defects", "Healthy networks", "Remedies", "Unprepared data", "Harmless data")
     )
     return (
-        f"On networks that did not set its limits: {planted} planted defects are found in their layer, {healthy} "
+        f"On networks not used to set its limits, {planted} planted defects are found in their layer, {healthy} "
         f"healthy networks raise no warning, and for {sick} sick ones the first remedy proposed lowers the loss. "
         f"Rules about data are blunter: {named} changes that keep a network from training are found, and "
         f"{_rest(spared)} with which it trains all the same are wrongly blamed "
