@@ -1,4 +1,4 @@
-"""What ails a network that does not train, and what would help? Thirty layers of tanh on scikit-learn's digits."""
+"""Why does a network of thirty tanh layers not train on digits, and what would help?"""
 
 import torch
 from sklearn.datasets import load_digits

@@ -29,12 +29,11 @@ from skiplab.diagnosis.references import FORM, INFINITY, PLACE, read_references
 from skiplab.experiments.gains import LEARNED, chance
 from skiplab.files import sealed_json, write_bytes
 from skiplab.reproduction.judgement import Judgement, judgements
-from skiplab.reproduction.kinds.base import CONTRADICTED, HOLDS, UNDECIDED
 from skiplab.reproduction.results import matching
 from skiplab.reproduction.store import StudyRun, published
+from skiplab.reproduction.verdict import SIGNS
 
 DECLARED = Path(__file__).with_suffix(".toml")
-SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?"}
 # A network's training accuracy over the best one's of its study and data; what lies between counts as neither. Ours.
 WELL, BADLY = 0.7, 0.5
 QUANTILES = (0.05, 0.5, 0.95)

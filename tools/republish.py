@@ -10,6 +10,7 @@ named and left as it is. ``--check`` needs no data set; writing needs those that
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
@@ -58,7 +59,8 @@ def main(wanted: list[str], *, check: bool) -> int:
         try:
             rows = judged_again(CATALOGUE[run.study], run)
         except Unfinished as reason:
-            print(f"    left as it is: {reason}")
+            absent = f"{reason.left} trial(s) that it names today are not published"
+            print(f"    left as it is: {absent}; publish it with the settings that it was run with (--set)")
             found += 1
             continue
         changed, said = list(changes(run.verdicts, rows)), list(new_words(run.verdicts, rows))
@@ -109,6 +111,13 @@ def new_words(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
                 yield f"{key}: {name} {one!r} → {other!r}"
 
 
+def same(one: object, other: object) -> bool:
+    """Whether two fields of a row say the same; the last digits of a number are the machine's."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return one == other
+
+
 def changes(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
     """Say which rows are new, gone, or say something else."""
     for key, was, now in by_condition(old, new):
@@ -116,7 +125,9 @@ def changes(old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterator[str]:
             yield f"{key}: {'new' if was is None else 'gone'}"
             continue
         pairs = {name: (getattr(was, name), getattr(now, name)) for name in NUMBERS}
-        different = [f"{name} {one} → {other}" for name, (one, other) in pairs.items() if one != other]
+        different = [
+            f"{name} {one} → {other}" for name, (one, other) in pairs.items() if not same(one, other)
+        ]
         if different:
             yield f"{key}: {', '.join(different)}"
     was_judged, is_judged = ({each.claim: each.verdict for each in judgements(rows)} for rows in (old, new))

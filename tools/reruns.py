@@ -18,7 +18,7 @@ from pathlib import Path
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.runner import Options, run_study
 from skiplab.reproduction.store import Store
-from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, SIGNS
 from skiplab.studies import CATALOGUE
 
 TABLE = Path(__file__).parent.parent / "docs" / "reruns.md"
@@ -35,7 +35,6 @@ CHEAP = (
     "yu2019/figure-13",
     "balduzzi2017/proposition-A1",
 )
-SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?"}
 Verdicts = Mapping[str, Mapping[str, str]]  # study → claim → a sign per seed
 
 

@@ -3,7 +3,7 @@
 import skiplab as sl
 sl.run("orhan2017/figure-7")          # run a study; returns what it left behind
 sl.results("orhan2017/figure-7")      # its table, a DataFrame
-sl.diagnose(model, batch)             # what ails a network of yours, where, and what would help
+sl.diagnose(model, batch)             # what is wrong with a network, where, and what would help
 sl.gradient_norms(model, batch, criterion=torch.nn.CrossEntropyLoss())
 """
 

@@ -15,6 +15,8 @@ from counted_studies import draw
 from typer.testing import Result
 
 import skiplab
+from skiplab.reproduction import store
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.trial import Trial
 from skiplab.studies import CATALOGUE
 
@@ -166,7 +168,12 @@ def test_check_alone_says_what_stands_of_every_paper(counted: Cli) -> None:
 def test_the_whole_scoreboard_fits_a_screen(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     published = Path(skiplab.__file__).parent / "published"  # which the other tests hide
     monkeypatch.setattr("skiplab.reproduction.store.PUBLISHED", published)
-    lines = cli("check").stdout.splitlines()
+    output = cli("check").stdout
+    waiting = sum(
+        each.waits and not each.ours for run in store.published().runs() for each in judgements(run.verdicts)
+    )
+    assert f"Of the papers' undecided claims {waiting} only lack runs" in output
+    lines = output.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
     assert {paper.id for paper in CATALOGUE.papers} >= {line.split()[0] for line in lines if "  ✓ " in line}

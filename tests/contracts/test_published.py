@@ -78,6 +78,14 @@ def test_what_tables_lack_is_of_trials_that_are_published() -> None:
     assert not searches & {each["key"] for each in named if not is_search(each)}, "its epochs would be missed"
 
 
+@every_run
+def test_a_condition_without_runs_says_whether_they_are_yet_to_be_made_or_the_paper_is_silent(
+    run: StudyRun,
+) -> None:
+    unsaid = [row.claim for row in run.verdicts if row.headline and row.runs == 0 and not row.missing]
+    assert unsaid == []
+
+
 @pytest.mark.slow
 @every_run
 def test_judged_again_it_says_the_same(run: StudyRun) -> None:

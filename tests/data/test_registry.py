@@ -24,6 +24,7 @@ def test_every_set_has_one_title_in_figures_and_in_sentences() -> None:
     assert title("another") == "another"
     assert with_titles("cifar10, cifar100-coarse, gain 1") == "CIFAR-10, CIFAR-100 (20 labels), gain 1"
     assert with_titles("cifar10-like digits") == "cifar10-like digits"
+    assert with_titles("`run ID --data svhn` runs svhn") == "`run ID --data svhn` runs SVHN"
 
 
 def test_root_is_the_chosen_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Data that nobody prepared are told, but only where they reach the output of a network that has yet to learn."""
+"""Data that are not centred or scaled are told, but only where they reach the output of a network yet to learn."""
 
 from __future__ import annotations
 

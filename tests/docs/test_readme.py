@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import torch
+from pages import speed
 from torch import nn
 
 import skiplab
-from oracles.tools_by_path import tool
 from skiplab.benchmarks import Ceiling, Timing
 from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.scaling import summary
@@ -35,7 +35,6 @@ def test_the_numbers_in_the_readme_are_the_published_ones() -> None:
 def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    page = tool("speed.page")
     sizes = (1, 2, 4)
     rows = [[float(size) for size in sizes]] * 2
     versions = {"torch": "9", "jax": "8"}
@@ -52,8 +51,8 @@ def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
         (summary("networks", sizes, rows, rows[0]),),
     ).save(tmp_path)
     (tmp_path / "bench.json").rename(tmp_path / "bench-chip.json")
-    monkeypatch.setattr(page, "PUBLISHED", tmp_path)
-    text = page.speed_page()
+    monkeypatch.setattr(speed, "PUBLISHED", tmp_path)
+    text = speed.speed_page()
     assert "on one a chip (torch 9, jax 8, 2026-01-02; 100 s in all)" in text
     assert "(400 TFLOP/s in tf32, 4 TB/s)" in text
     assert "| training: 50 networks | skiplab | epoch | 40 ms | 1.00 | 40 (10%) | 800 (20%) | 3 s |" in text
@@ -61,12 +60,12 @@ def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
     assert "JAX" not in text.replace("jax", "")
     assert "- networks: the device is full from 1 networks on" in text
     assert not (tmp_path / "bench-chip.webp").exists()
-    page.draw_benchmarks()
+    speed.draw_benchmarks()
     assert (tmp_path / "bench-chip.webp").stat().st_size > 1000
     # Without a published run the page speaks of the published trials alone.
-    monkeypatch.setattr(page, "PUBLISHED", tmp_path / "none")
-    assert "| networks per trial |" in page.speed_page()
-    assert "skiplab bench training" not in page.speed_page()
+    monkeypatch.setattr(speed, "PUBLISHED", tmp_path / "none")
+    assert "| networks per trial |" in speed.speed_page()
+    assert "skiplab bench training" not in speed.speed_page()
 
 
 def test_the_errata_are_those_of_the_studies() -> None:

@@ -1,4 +1,4 @@
-"""Claims that stay open where gains that tie decide them."""
+"""Claims that stay open where what is not known decides them: the paper's gain, a tie, a longer grid, tuning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import pytest
 from skiplab.experiments import networks
 from skiplab.experiments.gains import PLAIN, RESIDUAL, Model
 from skiplab.experiments.networks import GainSettings, Member, Training
-from skiplab.experiments.open_claims import open_if_ties_disagree
+from skiplab.experiments.open_claims import (
+    open_at_an_edge,
+    open_if_glorot_disagrees,
+    open_if_short,
+    open_if_ties_disagree,
+)
+from skiplab.reproduction import Evidence, Found
 from skiplab.reproduction.results import Part, Results
 
 SETTINGS = GainSettings(data=("digits",), gains=(0.1, 0.3), runs=2, search_runs=1)
@@ -41,3 +47,63 @@ def test_what_tied_gains_decide_is_open(at_the_other: float, headline: str) -> N
         assert rows[0].detail.startswith(
             "the gain decides: +0.0020 at gain 0.3, +0.0090 at gain 0.1 against 0.3"
         )
+
+
+def evidence(*means: tuple[str, bool, float, float]) -> Found:
+    """Rows of two samples by condition: whether it is the headline, and both means."""
+
+    def found(_: Results) -> list[Evidence]:
+        return [
+            Evidence(words, [[first] * 2, [second] * 2], headline=headline)
+            for words, headline, first, second in means
+        ]
+
+    return found
+
+
+def told(found: Found, results: Results) -> list[tuple[str, bool, str]]:
+    """The rows of evidence: condition, whether it is the headline, and what it lacks."""
+    return [(row.condition, row.headline, row.missing) for row in found(results)]
+
+
+@pytest.mark.parametrize("there", [0.90, 0.93])
+def test_what_glorot_s_gain_would_reverse_is_open_because_the_paper_names_none(there: float) -> None:
+    rows = evidence(("digits, best gains (1/0.3)", True, 0.95, 0.93), ("digits, gain 1", False, there, 0.92))
+    opened = told(open_if_glorot_disagrees(rows, 0.01), Results(SETTINGS))
+    best, common = ("digits, best gains (1/0.3)", there > 0.92, ""), ("digits, gain 1", False, "")
+    silent = [] if there > 0.92 else [("digits, the paper's gain", True, "not said")]
+    assert opened == [*silent, best, common]
+
+
+@pytest.mark.parametrize(("short", "open_"), [(-0.01, True), (0.01, False)])
+def test_networks_that_were_not_tuned_may_do_well_but_not_badly(short: float, open_: bool) -> None:
+    rows = evidence(("digits, best gains (1)", True, 0.9 + short, 0.9))
+    opened = list(open_if_short(rows, "σ was not searched")(Results(SETTINGS)))
+    assert [(row.condition, row.headline) for row in opened] == [("digits, tuned", True)] * open_ + [
+        ("digits, best gains (1)", not open_)
+    ]
+    assert (opened[0].missing, opened[0].detail) == (("not run", "σ was not searched") if open_ else ("", ""))
+
+
+@pytest.mark.parametrize(
+    ("by_gain", "said"),
+    [
+        (
+            (0.9, 0.6, 0.5),
+            "gain 0.1, where the grid ends, 30 points above the next; smaller gains are declared",
+        ),
+        ((0.5, 0.6, 0.9), "gain 1, where the grid ends, 30 points above the next; larger gains are declared"),
+        ((0.905, 0.9, 0.5), ""),
+        ((0.5, 0.9, 0.6), ""),
+    ],
+)
+def test_what_a_longer_grid_may_bring_is_open(by_gain: tuple[float, ...], said: str) -> None:
+    searched = dict(zip((0.1, 0.3, 1.0), by_gain, strict=True))
+    results = Results(SETTINGS, [part(PLAIN, gain, (500,), value) for gain, value in searched.items()])
+    rows = evidence(("digits, best gains (0.1)", True, 0.9, 0.8))
+    opened = list(open_at_an_edge(rows, PLAIN)(results))
+    assert [(row.condition, row.headline) for row in opened] == [("digits, a longer grid", True)] * bool(
+        said
+    ) + [("digits, best gains (0.1)", not said)]
+    assert said in opened[0].detail
+    assert (opened[0].missing == "not run") == bool(said)

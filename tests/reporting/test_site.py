@@ -18,7 +18,7 @@ from skiplab.checks import Refused
 from skiplab.reporting import pages, site, yours
 from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.findings import Finding
-from skiplab.reproduction.judgement import judgements
+from skiplab.reproduction.judgement import judgements, tally
 from skiplab.reproduction.shipped import Picture, archive_bytes
 from skiplab.reproduction.verdict import Verdict
 
@@ -147,7 +147,7 @@ def test_every_claim_and_verdict_is_shown(built: Path, fabricated: Fabricated) -
             assert _squeezed(claim.text) in text
         for verdict in fabricated.verdicts.get(study.id, []):
             assert _squeezed(verdict.condition or "all") in text
-            assert f"{pages.SIGNS[verdict.verdict]} {verdict.verdict}" in text
+            assert f"{pages.STATE_SIGNS[verdict.verdict]} {verdict.verdict}" in text
 
 
 def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated) -> None:
@@ -328,6 +328,10 @@ def test_the_scoreboard_counts_claims_and_ours_apart(built: Path, fabricated: Fa
         expected = {"holds": holding, "contradicted": against, "undecided": len(told) - holding - against}
         assert scoreboard[whose] == expected
         assert sum(expected.values()) > 0
+    for group in scoreboard["groups"]:
+        own = [run.verdicts for study, run in fabricated.runs.items() if study.startswith(group["paper"].id)]
+        told = [each for verdicts in own for each in judgements(verdicts) if not each.ours]
+        assert group["counts"] == tally(told)
     assert scoreboard["amended"] == 1
     assert (scoreboard["run"], scoreboard["total"]) == (6, 8)
     with (built / "scoreboard.csv").open(encoding="utf-8", newline="") as file:
@@ -341,7 +345,7 @@ def test_the_scoreboard_counts_claims_and_ours_apart(built: Path, fabricated: Fa
 def test_what_depends_on_the_initial_scale_or_is_too_small_is_told(
     fabricated: Fabricated, tmp_path: Path
 ) -> None:
-    """One more row at another gain that says the reverse, and one claim contradicted for want of an effect."""
+    """One more row at another gain that says the reverse, and one claim contradicted by an effect too small."""
     name, rows = next((study, rows) for study, rows in fabricated.verdicts.items() if rows)
     first = dataclasses.replace(
         rows[0], claim="scale", verdict="holds", headline=True, worth=0.5, low=0.6, high=2.0
@@ -357,7 +361,7 @@ def test_what_depends_on_the_initial_scale_or_is_too_small_is_told(
     assert (board["small"], board["turned"]) == (1, 1)
     site.build(catalogue, {name: run}, tmp_path / "site")
     index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    assert "1 is so for want of an effect worth having" in index
+    assert "1 is so only because the effect is smaller than the smallest worth having" in _squeezed(index)
     assert "1 verdict depends on the initial scale" in index
     page = (tmp_path / "site" / "studies" / name / "index.html").read_text(encoding="utf-8")
     assert "depends on the initial scale: contradicted in 1 of 1 further conditions, such as gain 1" in page

@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
-from skiplab.reproduction.findings import findings
+from oracles.example_row import row
+from skiplab.reproduction.findings import SHORT, findings, in_short
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper
-from skiplab.reproduction.verdict import Verdict
 from skiplab.studies import CATALOGUE
 
-ROW = Verdict(
-    study="paper2000/figure-1",
-    claim="rises",
-    condition="20 layers",
-    verdict="holds",
-    statistic=2.04,
-    low=1.02,
-    high=3.08,
-    margin=0.0,
-    p=0.01,
-    p_adjusted=0.02,
-    level=0.025,
-    paper_value=None,
-    runs=8,
-    scale="paper",
-    kind="greater",
-    text="It rises.",
-    source="section 2",
-    worth=0.5,
-    unit="points",
-)
 PAPER = Paper("paper2000", "Title", "A. Author", 2000, "Something.", ("figure-1 rises", "figure-2 falls"))
 
 
 def run(*changes: dict[str, Any], scale: str = "paper") -> dict[str, StudyRun]:
-    rows = [dataclasses.replace(ROW, **each) for each in changes]
+    rows = [row(**each) for each in changes]
     return {"paper2000/figure-1": StudyRun("paper2000/figure-1", scale, scale, {}, {}, [], [], rows, {}, 1.0)}
 
 
@@ -99,6 +77,29 @@ def test_a_contradicted_claim_is_shown_where_a_paper_has_one() -> None:
     assert [each.text for each in findings(PAPER, run({}, against | {"source": "ours"}))] == ["It rises."]
     carried = {"verdict": "contradicted"}
     assert [each.text for each in findings(PAPER, run(carried, against))] == ["It rises."]
+
+
+def test_in_short_a_paper_has_one_claim_for_and_one_against_it() -> None:
+    def told(*changes: dict[str, Any]) -> list[str]:
+        return [each.judged.claim for each in in_short(PAPER, run(*changes))]
+
+    other, against = {"claim": "other"}, {"claim": "against", "verdict": "contradicted"}
+    assert told(other, {}, against) == ["rises", "against"]  # what carries the paper comes first
+    assert told({"verdict": "undecided"}, other) == ["other"]
+    assert told({"verdict": "undecided", "statistic": None}) == []
+    long = {"text": "It rises " + SHORT * "."}
+    assert told(long, other) == ["other"]
+    assert told(long) == ["rises"]
+    exact = {"claim": "counted", "p": None, "kind": "exact"}
+    assert told(exact, other) == ["other"]  # a number with an interval says more
+    assert told(exact | {"claim": "rises"}, other) == ["rises"]
+
+
+def test_of_several_contradictions_the_clearest_is_told() -> None:
+    against = {"verdict": "contradicted", "statistic": -2.0, "low": -3.0, "high": -1.0}
+    (found,) = findings(PAPER, run(against, against | {"condition": "44 layers", "p": 0.001}))
+    assert found.number == "−2.00 points (−3.0 to −1.0)"
+    assert found.evidence == f"Contradicted in both conditions, the clearest being 44 layers: {found.number}."
 
 
 def test_smoke_runs_and_studies_that_were_not_run_say_nothing() -> None:

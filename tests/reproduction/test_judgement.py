@@ -3,38 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 
+from oracles.example_row import row
 from skiplab.reproduction.claim import NOT_RUN, NOT_SAID
 from skiplab.reproduction.judgement import conjunction, judgements, paid, tally
-from skiplab.reproduction.verdict import Verdict
-
-ROW = Verdict(
-    study="paper/figure-1",
-    claim="rises",
-    condition="all",
-    verdict="holds",
-    statistic=2.0,
-    low=1.0,
-    high=3.0,
-    margin=0.0,
-    p=0.01,
-    p_adjusted=0.02,
-    level=0.025,
-    paper_value=None,
-    runs=8,
-    scale="quick",
-    kind="greater",
-    text="It rises.",
-    source="section 2",
-    worth=0.5,
-)
-
-
-def row(**changes: Any) -> Verdict:
-    return dataclasses.replace(ROW, **changes)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +29,7 @@ def test_further_rows_have_no_say() -> None:
     (judged,) = judgements([row(), row(condition="gain .3", verdict="contradicted", headline=False)])
     assert judged.verdict == "holds"
     assert [each.condition for each in judged.further] == ["gain .3"]
-    assert (judged.study, judged.claim, judged.text) == ("paper/figure-1", "rises", "It rises.")
+    assert (judged.study, judged.claim, judged.text) == ("paper2000/figure-1", "rises", "It rises.")
     assert (judged.source, judged.ours, judged.p_adjusted) == ("section 2", False, 0.02)
     assert judgements([row(headline=False)]) == []  # nothing was judged
 
@@ -84,7 +58,11 @@ def test_a_claim_waits_where_nothing_but_declared_runs_is_missing() -> None:
     assert not judgements([row()])[0].waits
 
 
-def test_the_deciding_row_is_the_one_nearest_to_another_verdict() -> None:
+def test_all_rows_bear_a_claim_so_the_least_clear_decides_but_the_clearest_one_contradicts() -> None:
+    against = [
+        row(condition=name, verdict="contradicted", p=p) for name, p in (("close", 0.02), ("clear", 0.001))
+    ]
+    assert judgements([row(p=0.5), *against])[0].deciding.condition == "clear"
     rows = [row(p=0.001), row(condition="close", p=0.02), row(condition="open", verdict="undecided", p=0.9)]
     assert judgements(rows)[0].deciding.condition == "open"
     assert judgements(rows[:2])[0].deciding.condition == "close"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+from oracles.example_row import row
 from oracles.tools_by_path import tool
 from skiplab.reproduction.verdict import Verdict
 
 TOOL = tool("republish")
-ROW = Verdict(
-    *("paper2000/figure-1", "rises", "20 layers", "holds", 2.0, 1.0, 3.0, 0.0, 0.01, 0.02, 0.025, None, 8),
-    *("paper", "greater", "It rises."),
-)
+ROW = row(statistic=2.0, low=1.0)
 
 
 def with_(**changes: object) -> list[Verdict]:
@@ -27,6 +25,12 @@ def test_changed_words_are_told_and_are_no_changed_numbers() -> None:
     ]
     assert not list(TOOL.new_words([ROW], with_(statistic=2.5)))
     assert list(TOOL.changes([ROW], with_(statistic=2.5))) == ["rises, 20 layers: statistic 2.0 → 2.5"]
+
+
+def test_the_last_digits_of_a_number_are_the_machine_s() -> None:
+    assert not list(TOOL.changes([ROW], with_(statistic=2.0 * (1 + 1e-12), p=0.01 + 1e-14)))
+    assert len(list(TOOL.changes([ROW], with_(statistic=2.0 * (1 + 1e-8))))) == 1
+    assert list(TOOL.changes([ROW], with_(low=None))) == ["rises, 20 layers: low 1.0 → None"]
 
 
 def test_why_a_condition_has_no_numbers_counts_as_what_it_says() -> None:

@@ -104,7 +104,7 @@ def options(
         bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Why do skip connections make deep networks trainable? Run the papers, read the verdicts."""
+    """Rerun papers on skip connections with a verdict on every claim, and diagnose any PyTorch network."""
 
 
 app.command("list")(list_command.list_studies)

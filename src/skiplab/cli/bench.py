@@ -35,7 +35,7 @@ def bench(
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="Folder for bench.json and the figure.")] = None,
 ) -> None:
-    """Measure ours and others in one interleaved run; report ratios, since machines are noisy."""
+    """Measure how fast skiplab and other programs are in one interleaved run; report ratios."""
     from skiplab.benchmarks import BENCHMARKS
     from skiplab.benchmarks.record import check_room
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skiplab.cli.options import JsonOption, NamesArgument, StoreOption
-from skiplab.cli.verdicts import SIGNS, claims_table, rows_table
+from skiplab.cli.verdicts import COLOURED_SIGNS, claims_table, rows_table
 from skiplab.reproduction.scoreboard import Entry, counts, scoreboard
 from skiplab.reproduction.store import Store
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
@@ -33,7 +33,7 @@ def check(
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Print what stands of every paper or, of papers and studies named, one verdict per claim.
+    """Count the verdicts of every paper, or print one verdict per claim of the papers and studies named.
 
     The largest results at hand count, local before published.
     """
@@ -64,7 +64,7 @@ def check(
         typer.echo(f"{sum(each.values())} claims {words}: {told}")
     waiting = sum(entry.judged.waits and not entry.judged.ours for entry in entries)
     if waiting:
-        typer.echo(f"Of the undecided {waiting} of the papers' only wait for runs of ours.")
+        typer.echo(f"Of the papers' undecided claims {waiting} only lack runs that are still to be made.")
     typer.echo(f"{amended} amended after results were seen; `skiplab show ID` lists them.")
     if not (names or rows or all_runs):
         typer.echo("`skiplab check PAPER` or `check ID` lists claims, with --rows their conditions.")
@@ -77,7 +77,7 @@ def _papers(console: Console, entries: list[Entry]) -> None:
         if not own:
             continue
         each = counts(own)["paper"]
-        signs = "  ".join(f"{SIGNS[verdict]} {each[verdict]}" for verdict in VERDICTS)
+        signs = "  ".join(f"{COLOURED_SIGNS[verdict]} {each[verdict]}" for verdict in VERDICTS)
         _hanging(console, 0, f"[bold]{paper.id}[/]  {signs}  {paper.authors}")
         for verdict in (CONTRADICTED, UNDECIDED):
             items = Counter(
@@ -89,7 +89,7 @@ def _papers(console: Console, entries: list[Entry]) -> None:
                 words = ", ".join(
                     item if count == 1 else f"{item} ({count})" for item, count in items.items()
                 )
-                _hanging(console, 2, f"{SIGNS[verdict]} {words}")
+                _hanging(console, 2, f"{COLOURED_SIGNS[verdict]} {words}")
 
 
 def _hanging(console: Console, indent: int, markup: str) -> None:

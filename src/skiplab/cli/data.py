@@ -9,7 +9,7 @@ import typer
 from skiplab import data
 from skiplab.checks import DataDamaged
 
-app = typer.Typer(help="Get and look at data sets.", no_args_is_help=True)
+app = typer.Typer(help="Download data sets, and see which are here.", no_args_is_help=True)
 
 
 @app.command("fetch")

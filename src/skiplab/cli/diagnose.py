@@ -1,4 +1,4 @@
-"""``skiplab diagnose``: what ails a network, where, and what would help."""
+"""``skiplab diagnose``: what is wrong with a network, where, and what would help."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def diagnose(
     as_json: JsonOption = False,
     seed: Annotated[int, typer.Option(help="Of the network's parameters and of the samples.")] = 0,
 ) -> None:
-    """Examine a network and report what ails it, the worst first; a Python file that is named is run.
+    """Find what keeps a network from training, the worst first; a Python file that is named is run.
 
     The factory returns a module, (module, batch) or (module, batch, criterion). Exit status: 0 done, whatever was
     found; 1 an error; 2 wrong usage; 130 Ctrl-C, after a report of what was measured until then.

@@ -16,7 +16,7 @@ from skiplab.studies import CATALOGUE
 
 
 def list_studies(names: NamesArgument = None, as_json: JsonOption = False, store: StoreOption = None) -> None:
-    """List studies: id, what it shows, cost at each scale, claims that hold ✓, fail ✗, are open ?."""
+    """List studies: what each shows and costs, its claims that hold ✓, are contradicted ✗, are undecided ?."""
     studies = CATALOGUE.select(names or ["all"])
     if as_json:
         rows = [

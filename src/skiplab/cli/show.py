@@ -35,7 +35,7 @@ def show(
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Show a study's figure, claims, settings, what is ours and what the paper gets wrong."""
+    """Show a study's figure, claims and settings, the choices that are ours, and the paper's errors."""
     found = CATALOGUE[study]
     runs = [each for each in runs_at_hand(Store(store), found.id) if each.scale != "smoke"]
     if run is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skiplab.reproduction.judgement import Judgement, judgements
 from skiplab.reproduction.store import StudyRun, default_root
 from skiplab.reproduction.study import Study
-from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, Verdict
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, SIGNS, UNDECIDED, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 GAP = 2  # spaces between columns
 LEAST_ROOM = 24  # columns for a condition beside its numbers; with fewer it goes above them
-SIGNS = {HOLDS: "[green]✓[/]", CONTRADICTED: "[red]✗[/]", UNDECIDED: "[yellow]?[/]"}
+COLOURS = {HOLDS: "green", CONTRADICTED: "red", UNDECIDED: "yellow"}
+COLOURED_SIGNS = {verdict: f"[{COLOURS[verdict]}]{sign}[/]" for verdict, sign in SIGNS.items()}
 
 
 def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> None:
@@ -65,7 +66,7 @@ def claims_table(judged: Sequence[Judgement]) -> Table:
         whose = " (ours)" if each.ours else ""
         extent = row.meaning.written_interval(interval(row.low, row.high))
         cells = [each.text + whose, number(row.statistic), extent, f"{bearing} of {len(each.rows)}"]
-        table.add_row(SIGNS[each.verdict], *map(escape, cells))
+        table.add_row(COLOURED_SIGNS[each.verdict], *map(escape, cells))
     return table
 
 
@@ -126,7 +127,7 @@ def _heading(judged: Judgement) -> Any:
     reason = f", {judged.reason}" if judged.reason else ""
     about = ", ".join(part for part in (judged.source, judged.rows[0].unit) if part)
     claim = f"[bold]{escape(judged.text)}[/] [dim]({escape(about)})[/]"
-    return Text.from_markup(f"{SIGNS[judged.verdict]} {judged.verdict}{reason}: {claim}")
+    return Text.from_markup(f"{COLOURED_SIGNS[judged.verdict]} {judged.verdict}{reason}: {claim}")
 
 
 def _facts(row: Verdict) -> list[str]:
@@ -137,7 +138,7 @@ def _facts(row: Verdict) -> list[str]:
         row.meaning.written_runs(row.runs),
     )
     facts = (number(row.statistic), extent, number(row.paper_value), runs)
-    return [SIGNS[row.verdict] if row.headline else "", *map(escape, facts)]
+    return [COLOURED_SIGNS[row.verdict] if row.headline else "", *map(escape, facts)]
 
 
 def interval(low: float | None, high: float | None) -> str:

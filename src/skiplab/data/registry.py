@@ -208,12 +208,11 @@ def title(name: str) -> str:
 def with_titles(text: str) -> str:
     """A text with image sets called by their titles: "svhn, gain 1" is "SVHN, gain 1".
 
-    So are sentences and pages for readers; what programs read, and a terminal beside names that one may type, has the
-    names.
+    So are sentences and pages for readers; what programs read, a terminal beside names that one may type, and a
+    command in `backticks` have the names.
     """
-    for name in SOURCES:
-        text = re.sub(rf"\b{name}\b(?!-)", title(name), text)
-    return text
+    named = "|".join(sorted(SOURCES, key=len, reverse=True))
+    return re.sub(rf"`[^`]*`|\b(?:{named})\b(?!-)", lambda found: title(found[0]), text)
 
 
 def remedy(name: str) -> str:

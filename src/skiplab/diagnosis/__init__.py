@@ -1,1 +1,1 @@
-"""What ails a user's network: findings, remedies and comparisons; see ``skiplab.diagnose``."""
+"""What is wrong with a user's network: findings, remedies and comparisons; see ``skiplab.diagnose``."""

@@ -1,4 +1,4 @@
-"""Point the instruments at a network: what ails it, how badly, where, and what would help."""
+"""Point the instruments at a network: what is wrong with it, how badly, where, and what would help."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def diagnose(
     interruptible: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Examine a network on samples of its data and report what ails it, the worst first.
+    """Examine a network on samples of its data and report what is wrong with it, the worst first.
 
     The loss is ``criterion(output, target)`` or ``loss_fn(model, batch)``; without either it is inferred where that
     is safe, and said. ``budget`` are the seconds that all examinations together may take: they decide what is

@@ -1,4 +1,4 @@
-"""How the data are prepared: whether inputs and targets are centred and their columns alike, as far as it matters.
+"""Whether inputs and targets are centred, and columns of inputs of one scale, as far as it matters to the network.
 
 A network whose inputs are mostly a constant sees nearly the same sample again and again, and one whose squared error
 starts at a hundred times the variance of its targets has to learn their mean first. A network may take care of both

@@ -5,16 +5,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
-from skiplab.experiments.networks import GAINS, Networks
+from skiplab.experiments.networks import GAINS, Member, Networks
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.trial import Call
 
 Stage = Callable[[Results], Sequence[Call]]
-# What Networks has one entry of per member.
-PER_MEMBER = ("seeds", "gains", "sigmas", "strengths", "means", "slopes", "offsets")
+PER_MEMBER = tuple(f"{field.name}s" for field in fields(Member))  # what Networks has one entry of per member
 
 
 def other_gains_apart(stage: Stage, gains: tuple[float, ...] = GAINS) -> Stage:

@@ -122,6 +122,7 @@ def norms_and_curves(results: Results, shown: Shown) -> Any:
     settings = results.settings
     figure, axes = new_figure(columns=3, rows=len(settings.data), width=7.4, height=3.3 * len(settings.data))
     words = with_gains(results, shown)
+    starts = " and ".join(str(epoch + 1) for epoch in settings.norms_at if epoch > 0)
     for (left, middle, right), data in zip(axes, settings.data, strict=True):
         common = WIDE.common_gain(results, data, list(shown.values()))
         for ax, gain in ((left, None), (middle, common)):
@@ -129,7 +130,7 @@ def norms_and_curves(results: Results, shown: Shown) -> Any:
             by_layer(ax, range(1, settings.depth + 1), norms, labels="none")
             title = "own gains" if gain is None else f"gain {gain:.3g} for all (judged)"
             ax.set(xlabel="hidden layer", title=title)
-        left.set_ylabel("gradient norm, starts of epochs 2 and 3")
+        left.set_ylabel(f"gradient norm, starts of epochs {starts}")
         ends = [end for ax in (left, middle) for end in ax.get_ylim()]
         for ax in (left, middle):  # so that what vanishes at one gain can be compared with the other
             ax.set_ylim(min(ends), max(ends))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from skiplab.experiments.gains import (
     GLOROT,
@@ -19,6 +19,34 @@ from skiplab.experiments.gains import (
 )
 from skiplab.reproduction import NOT_RUN, NOT_SAID, Evidence, Found, Results
 
+LONGER = "not run yet: --set search_runs=20 --set search_epochs=100"
+
+
+class Open(NamedTuple):
+    """A condition that would decide a claim and has no runs: whether they are yet to be made, and why it decides."""
+
+    condition: str
+    missing: str
+    why: str
+
+
+# What leaves a headline row open, from the results, the row and the rows beside it; None if nothing does.
+Reason = Callable[[Results, Evidence, Sequence[Evidence]], Open | None]
+
+
+def opened(found: Found, reason: Reason) -> Found:
+    """The same evidence; where there is a reason, a condition without runs is the headline in the row's place."""
+
+    def rows(results: Results) -> Iterator[Evidence]:
+        every = list(found(results))
+        for row in every:
+            filled = row.headline and all(map(len, row.samples))
+            if left := reason(results, row, every) if filled else None:
+                yield Evidence.without(*left, len(row.samples))
+            yield replace(row, headline=row.headline and left is None)
+
+    return rows
+
 
 def open_if_glorot_disagrees(found: Found, worth: float) -> Found:
     """The same comparison at best gains, but no verdict where a paper that names no gain may have found the reverse.
@@ -28,25 +56,18 @@ def open_if_glorot_disagrees(found: Found, worth: float) -> Found:
     What is compared at a common gain needs no such care: it is Glorot's, unless a model does not learn there.
     """
 
-    def opened(results: Results) -> Iterator[Evidence]:
-        rows = list(found(results))
-        by_words = {row.condition: row for row in rows}
-        for row in rows:
-            data, _, ours = row.condition.partition(", ")
-            there = by_words.get(f"{data}, gain {GLOROT:.3g}")
-            if row.headline and there is not None and all(map(len, (*row.samples, *there.samples))):
-                effects = difference(there.samples), difference(row.samples)
-                if (effects[0] >= worth) != (effects[1] >= worth):
-                    told = f"{effects[0]:.3g} at gain {GLOROT:.3g}, {effects[1]:.3g} at {ours}"
-                    silent = f"the paper names no initial gain, and it decides: {told}"
-                    yield Evidence.without(f"{data}, the paper's gain", NOT_SAID, silent, len(row.samples))
-                    row = replace(row, headline=False)
-            yield row
+    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+        data, _, ours = row.condition.partition(", ")
+        for there in rows:
+            if there.condition == f"{data}, gain {GLOROT:.3g}" and all(map(len, there.samples)):
+                at_glorot, here = difference(there.samples), difference(row.samples)
+                if (at_glorot >= worth) != (here >= worth):
+                    told = f"{at_glorot:.3g} at gain {GLOROT:.3g}, {here:.3g} at {ours}"
+                    why = f"the paper names no initial gain, and it decides: {told}"
+                    return Open(f"{data}, the paper's gain", NOT_SAID, why)
+        return None
 
-    return opened
-
-
-LONGER = "not run yet: --set search_runs=20 --set search_epochs=100"
+    return opened(found, reason)
 
 
 def open_if_ties_disagree(first: Model, second: Model, worth: float) -> Found:
@@ -56,18 +77,16 @@ def open_if_ties_disagree(first: Model, second: Model, worth: float) -> Found:
     a longer search, which would tell them apart; what we have are further rows.
     """
 
-    def opened(results: Results) -> Iterator[Evidence]:
-        for row in Gains(tie=worth).compare(first, second)(results):
-            data = row.condition.partition(", ")[0]
-            told = _at_tied_gains(results, data, first, second) if row.headline else {}
-            if told and (min(told.values()) >= worth) != (max(told.values()) >= worth):
-                each = ", ".join(f"{effect:+.4f} at {gains}" for gains, effect in told.items())
-                why = f"the gain decides: {each}; a longer search would settle it ({LONGER})"
-                yield Evidence.without(f"{data}, the best of tied gains", NOT_RUN, why, len(row.samples))
-                row = replace(row, headline=False)
-            yield row
+    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+        data = row.condition.partition(", ")[0]
+        told = _at_tied_gains(results, data, first, second)
+        if not told or (min(told.values()) >= worth) == (max(told.values()) >= worth):
+            return None
+        each = ", ".join(f"{effect:+.4f} at {gains}" for gains, effect in told.items())
+        why = f"the gain decides: {each}; a longer search would settle it ({LONGER})"
+        return Open(f"{data}, the best of tied gains", NOT_RUN, why)
 
-    return opened
+    return opened(Gains(tie=worth).compare(first, second), reason)
 
 
 def _at_tied_gains(results: Results, data: str, first: Model, second: Model) -> dict[str, float]:
@@ -93,20 +112,19 @@ def open_at_an_edge(found: Found, model: Model) -> Found:
     Where it ends no one knows, so that no number of further steps can be said to be too few.
     """
 
-    def opened(results: Results) -> Iterator[Evidence]:
-        for row in found(results):
-            data = row.condition.partition(",")[0]
-            means = WIDE.means(results, data, model) if row.headline else {}
-            best = max(means, key=lambda gain: means[gain], default=0.0)
-            rise = last_step(means, best) if means else 0.0
-            if rise > ONE_POINT:
-                further = f"{best:.3g}, where the grid ends, {100 * rise:.0f} points above the next"
-                why = f"{model.name} networks do best at gain {further}; smaller gains are declared and not run yet"
-                yield Evidence.without(f"{data}, a longer grid", NOT_RUN, why, len(row.samples))
-                row = replace(row, headline=False)
-            yield row
+    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+        data = row.condition.partition(",")[0]
+        means = WIDE.means(results, data, model)
+        best = max(means, key=lambda gain: means[gain])
+        rise = last_step(means, best)
+        if rise <= ONE_POINT:
+            return None
+        further = f"{best:.3g}, where the grid ends, {100 * rise:.0f} points above the next"
+        beyond = "smaller" if best == min(means) else "larger"
+        why = f"{model.name} networks do best at gain {further}; {beyond} gains are declared and not run yet"
+        return Open(f"{data}, a longer grid", NOT_RUN, why)
 
-    return opened
+    return opened(found, reason)
 
 
 def open_if_short(found: Found, untuned: str) -> Found:
@@ -115,15 +133,11 @@ def open_if_short(found: Found, untuned: str) -> Found:
     ``untuned`` says what was not searched for them: with it they might do better, and without it they may do well.
     """
 
-    def opened(results: Results) -> Iterator[Evidence]:
-        for row in found(results):
-            if row.headline and all(map(len, row.samples)) and difference(row.samples) <= 0:
-                data = row.condition.partition(",")[0]
-                yield Evidence.without(f"{data}, tuned", NOT_RUN, untuned, len(row.samples))
-                row = replace(row, headline=False)
-            yield row
+    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+        data = row.condition.partition(",")[0]
+        return Open(f"{data}, tuned", NOT_RUN, untuned) if difference(row.samples) <= 0 else None
 
-    return opened
+    return opened(found, reason)
 
 
 def difference(samples: Sequence[Any]) -> float:

@@ -16,11 +16,11 @@ from skiplab.reproduction.scoreboard import counts, yet_to_run
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
 from skiplab.reproduction.trial import versions_at_hand
-from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS, Verdict
+from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, SIGNS, UNDECIDED, VERDICTS, Verdict
 
 NOT_RUN, NO_CLAIMS = "not-run", "no-claims"
 # A sign beside the colour and the word, so that none of them carries the meaning alone.
-SIGNS = {HOLDS: "✓", CONTRADICTED: "✗", UNDECIDED: "?", NOT_RUN: "○", NO_CLAIMS: "•"}
+STATE_SIGNS = SIGNS | {NOT_RUN: "○", NO_CLAIMS: "•"}
 STATES = {
     HOLDS: "every claim of the paper holds",
     CONTRADICTED: "a claim of the paper is contradicted",
@@ -81,7 +81,7 @@ def item(study: Study, run: StudyRun | None) -> dict[str, Any]:
         "title": study.title,
         "href": f"studies/{study.id}/index.html",
         "state": state,
-        "sign": SIGNS[state],
+        "sign": STATE_SIGNS[state],
         "meaning": STATES[state],
         "counts": counted["paper"],
         "shares": {each: round(100 * counted["paper"][each] / judged) if judged else 0 for each in VERDICTS},
@@ -112,7 +112,8 @@ def index(
     groups: list[dict[str, Any]] = []
     for paper in papers:
         items = [item(study, runs.get(study.id)) for study in studies if study.paper == paper.id]
-        groups.append({"paper": paper, "items": items, "findings": findings(paper, runs)})
+        tallied = {each: sum(entry["counts"][each] for entry in items) for each in VERDICTS}
+        groups.append({"paper": paper, "items": items, "counts": tallied, "findings": findings(paper, runs)})
     every = [entry for group in groups for entry in group["items"]]
     judged = [
         each for entry in every for each in judgements(verdicts_of(runs.get(entry["id"]))) if not each.ours
@@ -123,7 +124,7 @@ def index(
         "total": len(every),
         "run": sum(entry["state"] != NOT_RUN for entry in every),
         "stale": sum(entry["stale"] for entry in every),
-        "counts": {each: sum(entry["counts"][each] for entry in every) for each in VERDICTS},
+        "counts": {each: sum(group["counts"][each] for group in groups) for each in VERDICTS},
         "ours": {each: sum(entry["ours"][each] for entry in every) for each in VERDICTS},
         "small": sum(each.too_small for each in judged),
         "turned": sum(bool(each.turned) for each in judged),
@@ -175,7 +176,7 @@ def study_page(
         "paper": paper,
         "run": run,
         "state": state_of(run),
-        "sign": SIGNS[state_of(run)],
+        "sign": STATE_SIGNS[state_of(run)],
         "counts": counts_of(run)["paper"],
         "ours": counts_of(run)["ours"],
         "stale": is_stale(run),

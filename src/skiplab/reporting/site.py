@@ -218,7 +218,7 @@ def _write_rows(verdicts: Sequence[Verdict], path: Path) -> None:
 
 
 def _render(environment: jinja2.Environment, template: str, path: Path, **content: Any) -> None:
-    text = environment.get_template(template).render(signs=pages.SIGNS, states=pages.STATES, **content)
+    text = environment.get_template(template).render(signs=pages.STATE_SIGNS, states=pages.STATES, **content)
     path.write_text(text, encoding="utf-8")
 
 

@@ -17,6 +17,7 @@ from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper
 from skiplab.reproduction.verdict import Verdict
 
+SHORT = 150  # characters of a claim that can be read in passing
 WORDS = {HOLDS: "Holds", CONTRADICTED: "Contradicted", UNDECIDED: "Undecided"}
 
 
@@ -37,15 +38,21 @@ class Finding:
         return self.judged.text
 
     @property
+    def number(self) -> str:
+        """The deciding number with unit and interval, beside it what the paper has, or that it is too small."""
+        row = self.judged.deciding
+        paper = "" if row.paper_value is None else f"the paper has {numerals.number(row.paper_value)}"
+        return "; ".join(filter(None, (_amount(row), paper, row.reason)))
+
+    @property
     def evidence(self) -> str:
-        """The verdict and the number that decides it: of several conditions the one nearest to another verdict."""
+        """The verdict, in how many conditions, and the number of the one that decides it."""
         row = self.judged.deciding
         if row.statistic is None:
             return with_titles(f"{self._verdict}: {row.detail or 'no runs yet'}.")
-        paper = "" if row.paper_value is None else f"the paper has {numerals.number(row.paper_value)}"
         open_for = row.detail if self.verdict == UNDECIDED else ""
-        further = (paper, row.reason, open_for, self.judged.depends)
-        return with_titles(f"{self._verdict}: {'; '.join([_amount(row), *filter(None, further)])}.")
+        further = filter(None, (open_for, self.judged.depends))
+        return with_titles(f"{self._verdict}: {'; '.join([self.number, *further])}.")
 
     @property
     def _verdict(self) -> str:
@@ -59,7 +66,8 @@ class Finding:
             count = "both" if same == 2 else f"all {same}"
         told = row.condition
         if same > 1:
-            told = f"{'such as' if row.p is None else 'the least clear being'} {told}"
+            clear = "the clearest" if self.verdict == CONTRADICTED else "the least clear"
+            told = f"{'such as' if row.p is None else f'{clear} being'} {told}"
         return f"{WORDS[self.verdict]} in {count} conditions, {told}"
 
 
@@ -82,23 +90,35 @@ def findings(paper: Paper, runs: Mapping[str, StudyRun]) -> list[Finding]:
 
     If none of them is contradicted but another claim of the paper is, the first such claim stands at the end.
     """
-    found: list[Finding] = []
-    for name in paper.carried_by:
-        item, _, claim = name.partition(" ")
-        run = runs.get(f"{paper.id}/{item}")
-        if run is not None and run.scale != "smoke":
-            found += [Finding(each) for each in judgements(run.verdicts) if each.claim == claim]
-    if all(each.verdict != CONTRADICTED for each in found):
-        found += _contradicted(paper, runs)[:1]
-    return found
+    carrying, others = _claims(paper, runs)
+    if all(each.verdict != CONTRADICTED for each in carrying):
+        carrying += [each for each in others if each.verdict == CONTRADICTED][:1]
+    return carrying
 
 
-def _contradicted(paper: Paper, runs: Mapping[str, StudyRun]) -> list[Finding]:
-    """The paper's own claims that are contradicted, in the order of their studies' ids."""
-    return [
-        Finding(each)
+def in_short(paper: Paper, runs: Mapping[str, StudyRun]) -> list[Finding]:
+    """For a reader in a hurry: a claim of the paper that holds and one that is contradicted, where there are such.
+
+    Claims that carry the paper come first, and of these the ones with an interval; long sentences are passed over
+    as far as there are shorter ones.
+    """
+    carrying, others = _claims(paper, runs)
+    every = [each for each in carrying + others if each.judged.deciding.statistic is not None]
+
+    def rank(finding: Finding) -> tuple[bool, bool, bool]:
+        return len(finding.text) > SHORT, finding not in carrying, finding.judged.deciding.p is None
+
+    decided = ([each for each in every if each.verdict == verdict] for verdict in (HOLDS, CONTRADICTED))
+    return [min(those, key=rank) for those in decided if those]
+
+
+def _claims(paper: Paper, runs: Mapping[str, StudyRun]) -> tuple[list[Finding], list[Finding]]:
+    """The paper's own claims of which there are runs: those that carry it, in its order, and the others by study."""
+    own = {
+        f"{study.removeprefix(f'{paper.id}/')} {each.claim}": Finding(each)
         for study, run in sorted(runs.items())
         if study.startswith(f"{paper.id}/") and run.scale != "smoke"
         for each in judgements(run.verdicts)
-        if each.verdict == CONTRADICTED and not each.ours
-    ]
+        if not each.ours
+    }
+    return [own.pop(name) for name in paper.carried_by if name in own], list(own.values())

@@ -55,9 +55,13 @@ class Judgement:
 
     @property
     def deciding(self) -> Verdict:
-        """The row that decides the verdict: of those that bear it, the one nearest to another verdict."""
+        """The row that decides the verdict: the least clear of those that bear it, as all of them have to.
+
+        One contradicted row is enough to contradict a claim, so there it is the clearest.
+        """
+        pick = min if self.verdict == CONTRADICTED else max
         bearing = [row for row in self.rows if row.verdict == self.verdict]
-        return max(bearing, key=lambda row: -1.0 if row.p is None else row.p)
+        return pick(bearing, key=lambda row: -1.0 if row.p is None else row.p)
 
     @property
     def reason(self) -> str:
@@ -67,7 +71,7 @@ class Judgement:
 
     @property
     def too_small(self) -> bool:
-        """Whether the claim is contradicted for want of an effect worth having alone, and not by a reverse one."""
+        """Whether a contradicted claim is so only because the effect is too small, and not by a reverse one."""
         against = [row for row in self.rows if row.verdict == CONTRADICTED]
         return bool(against) and all(row.reason for row in against)
 
@@ -92,7 +96,7 @@ class Judgement:
 
     @property
     def waits(self) -> bool:
-        """Whether the claim is undecided for want of declared runs alone."""
+        """Whether the claim is undecided only because runs are still to be made."""
         undecided = [row for row in self.rows if row.verdict == UNDECIDED]
         return self.verdict == UNDECIDED and all(row.missing == NOT_RUN for row in undecided)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from skiplab.reproduction.statistics import Array
 
 VERDICTS = (HOLDS, CONTRADICTED, UNDECIDED)
+SIGNS = dict(zip(VERDICTS, "✓✗?", strict=True))
 EDGE = (
     "left open: a search ended at the edge of its grid, and one more step might add as much as the last did, "
 )
@@ -222,11 +223,12 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
     verdict, notes = row.verdict(at.level), found.notes
     if evidence.detail and notes == (NO_RUNS,):  # the study says why
         notes = ()
-    if (
+    at_an_edge = (
         verdict != UNDECIDED
         and any(evidence.to_gain)
         and not _stands(verdict, found, evidence.to_gain, low, high)
-    ):
+    )
+    if at_an_edge:
         brought = " and ".join(f"{step:.3g}" for step in evidence.to_gain)
         verdict, notes = UNDECIDED, (*notes, f"{EDGE}{brought}")
     judged = Verdict(
@@ -259,8 +261,8 @@ def _verdict(study: str, scale: str, row: _Row, at: _Level) -> Verdict:
         other_scale=evidence.other_scale,
         missing=evidence.missing,
     )
-    open_by_design = any(note.startswith(EDGE) for note in notes)
-    return judged if open_by_design else dataclasses.replace(judged, needs=runs_to_settle(judged))
+    # More runs at the same gain settle nothing there.
+    return judged if at_an_edge else dataclasses.replace(judged, needs=runs_to_settle(judged))
 
 
 def _stands(verdict: str, found: Finding, to_gain: tuple[float, ...], low: float, high: float) -> bool:

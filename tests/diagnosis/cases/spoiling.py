@@ -1,4 +1,4 @@
-"""Data that nobody prepared: changes of a network's batches, each of a size that the seed draws.
+"""Data that are not centred or scaled: changes of a network's batches, each of a size that the seed draws.
 
 ``spoil(change, network, seed)`` returns the same network with changed batches. Which of them keep a network from
 training and which do not was found by training (``check_healthy``): about half of each.

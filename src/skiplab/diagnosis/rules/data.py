@@ -1,4 +1,4 @@
-"""Data that nobody prepared: inputs and targets far from 0, and columns of unlike scales."""
+"""Data that were not centred or scaled: inputs and targets far from 0, and one column far wider than the others."""
 
 from __future__ import annotations
 
@@ -31,15 +31,8 @@ def off_centre_inputs(chart: Chart) -> Iterator[Finding]:
             "the data, subtract each column's mean, or each channel's; a pattern that all samples share, such as of "
             "positions, is subtracted step by step or left out"
         )
-        yield finding(
-            "off-centre-inputs",
-            grade,
-            (INPUT,),
-            words,
-            value,
-            "share of the mean square",
-            limits=limits.CENTRED,
-        )
+        unit = "share of the mean square"
+        yield finding("off-centre-inputs", grade, (INPUT,), words, value, unit, limits=limits.CENTRED)
 
 
 def unequal_inputs(chart: Chart) -> Iterator[Finding]:
@@ -53,15 +46,8 @@ def unequal_inputs(chart: Chart) -> Iterator[Finding]:
             f"the columns together and moves the output {found.influence:.3g} times as much: divide each column of "
             "the data by its standard deviation"
         )
-        yield finding(
-            "unequal-inputs",
-            grade,
-            (INPUT,),
-            words,
-            value,
-            "times the narrower half of the columns",
-            limits=limits.INFLUENCE,
-        )
+        unit = "times the narrower half of the columns"
+        yield finding("unequal-inputs", grade, (INPUT,), words, value, unit, limits=limits.INFLUENCE)
 
 
 def off_centre_targets(chart: Chart) -> Iterator[Finding]:
@@ -76,12 +62,5 @@ def off_centre_targets(chart: Chart) -> Iterator[Finding]:
             f"times their variance, the squared error {found.start:.3g} times; subtract their mean and divide by "
             "their standard deviation, or set the last layer's bias to their mean"
         )
-        yield finding(
-            "off-centre-targets",
-            grade,
-            (TARGETS,),
-            words,
-            value,
-            "times the targets' variance",
-            limits=limits.START,
-        )
+        unit = "times the targets' variance"
+        yield finding("off-centre-targets", grade, (TARGETS,), words, value, unit, limits=limits.START)

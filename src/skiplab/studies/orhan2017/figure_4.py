@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skiplab.reproduction import Call, Claim, Evidence, Results, Study, Value, scales
+from skiplab.reproduction import NOT_SAID, Call, Claim, Evidence, Results, Study, Value, scales
 from skiplab.reproduction.trial import Trial
 from skiplab.studies.orhan2017.landscapes.experiment import (
     DOMINATED,
@@ -65,7 +65,8 @@ def minima(results: Results) -> Iterator[Evidence]:
         "the paper's network has 22 weights and its landscape 23 parameters, the 23rd not named: its plain count is "
         f"{few} and {many}"
     )
-    yield Evidence("the paper's 23 parameters", [[]], paper_value=PAPER_MINIMA["plain"], detail=silent)
+    absent = Evidence.without("the paper's 23 parameters", NOT_SAID, silent)
+    yield replace(absent, paper_value=PAPER_MINIMA["plain"])
     for trial, reading in each_reading(results):
         counts = by_target(results, "minima", trial)
         for architecture, paper in PAPER_MINIMA.items():

@@ -20,7 +20,18 @@ from skiplab.experiments.skip_networks import (
     shown,
     train_folded,
 )
-from skiplab.reproduction import Call, Claim, Evidence, Found, Greater, Ordered, Results, Study, scales
+from skiplab.reproduction import (
+    NOT_RUN,
+    Call,
+    Claim,
+    Evidence,
+    Found,
+    Greater,
+    Ordered,
+    Results,
+    Study,
+    scales,
+)
 from skiplab.studies.orhan2017.smallest_effects import HALF_A_POINT
 
 
@@ -35,7 +46,7 @@ class Settings(FoldedSettings):
 # What figure 9's text speaks of: "in both CIFAR-10 and CIFAR-100 datasets".
 BOTH = ("cifar10", "cifar100-coarse")
 CONSTANT = Model("residual", "constant")
-NOT_RUN = (
+NOT_TRAINED = (
     "not run yet: the skip matrix of equal entries, the only one that gives every unit the same skip (--set "
     "constant=true, some 2 minutes of one H200)"
 )
@@ -53,9 +64,8 @@ def no_better_than_plain(results: Results) -> Iterator[Evidence]:
     """Plain networks and those whose skips break no symmetry."""
     settings = results.settings
     if not settings.constant:
-        yield from (
-            Evidence(f"constant, {data}, best gains", [[], []], detail=NOT_RUN) for data in settings.data
-        )
+        for data in settings.data:
+            yield Evidence.without(f"constant, {data}, best gains", NOT_RUN, NOT_TRAINED, 2)
         return
     for row in compare(PLAIN, CONSTANT)(results):
         yield replace(row, condition=f"constant, {row.condition}")
@@ -69,8 +79,8 @@ def on_both_sets(found: Found) -> Found:
         used = results.settings.data
         for data in BOTH if set(BOTH) & set(used) else ():
             if data not in used:
-                yield Evidence(
-                    f"{data}, best gains", [[], []], detail="not run yet: some 10 minutes of one H200"
+                yield Evidence.without(
+                    f"{data}, best gains", NOT_RUN, "not run yet: some 10 minutes of one H200", 2
                 )
 
     return both

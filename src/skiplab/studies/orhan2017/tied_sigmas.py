@@ -6,14 +6,14 @@ sign is the same at every tied σ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 
 from skiplab.experiments import networks
 from skiplab.experiments.gain_experiment import deciding_call
 from skiplab.experiments.gains import ONE_POINT, WIDE, Model, accuracies, shared_seeds
 from skiplab.experiments.networks import Member
-from skiplab.experiments.open_claims import difference
+from skiplab.experiments.open_claims import Open, difference, opened
 from skiplab.reproduction import NOT_RUN, NOT_SAID, Call, Evidence, Found, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2017.bias_grid import INIT, SYMM_BREAK, BiasGrid
@@ -58,16 +58,12 @@ def open_if_sigmas_disagree(found: Found, better: Model, worse: Model, least: fl
     One of the two is BiasInit; ahead is whose mean is larger by more than ``least``.
     """
 
-    def opened(results: Results) -> Iterator[Evidence]:
-        for row in found(results):
-            data = row.condition.partition(",")[0]
-            why = _disagreement(results, data, better, worse, least) if row.headline else None
-            if why is not None:
-                yield Evidence.without(f"{data}, BiasInit at each tied σ", *why, len(row.samples))
-                row = replace(row, headline=False)
-            yield row
+    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+        data = row.condition.partition(",")[0]
+        why = _disagreement(results, data, better, worse, least)
+        return None if why is None else Open(f"{data}, BiasInit at each tied σ", *why)
 
-    return opened
+    return opened(found, reason)
 
 
 def _disagreement(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from skiplab.reproduction import Claim, Evidence, Results, Study, scales
+from skiplab.reproduction import NOT_RUN, Claim, Evidence, Results, Study, scales
 from skiplab.studies.orhan2018.accuracy_evidence import CLAIMS
 from skiplab.studies.orhan2018.accuracy_panels import figure
 from skiplab.studies.orhan2018.accuracy_trials import QUICK, SMOKE, Settings, train
@@ -23,7 +23,7 @@ def on_the_papers_sets(claim: Claim) -> Claim:
         rows = list(claim.evidence(results))
         samples = len(rows[0].samples) if rows else 0
         if "svhn" in results.settings.data and samples:
-            yield Evidence("svhn, its own crops", [[] for _ in range(samples)], detail=CROPS)
+            yield Evidence.without("svhn, its own crops", NOT_RUN, CROPS, samples)
         for row in rows:
             ours = row.condition.startswith("svhn,")
             yield replace(row, headline=row.headline and not ours)

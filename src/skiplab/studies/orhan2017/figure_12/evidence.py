@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from skiplab.experiments import networks
 from skiplab.experiments.gains import LEARNED, PLAIN, accuracies, chance, of_accuracies, share_that
-from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Found, Results
 from skiplab.studies.orhan2017.figure_12.profiles import (
     CONSTANT,
     DECREASING,
@@ -79,7 +79,7 @@ def generally(results: Results) -> Iterator[Evidence]:
         if not thorough:
             asked = f"a verdict asks for {SEARCH_SEEDS} of {settings.epochs}"
             short = f"the search has {seeds} seeds of {epochs} epochs; {asked}"
-            yield Evidence(f"{words}, trained in full", [[], []], detail=short)
+            yield Evidence.without(f"{words}, trained in full", NOT_RUN, short, 2)
         for who, sample in samples.items():
             pair, judged = [sample.tolist(), plain.tolist()], thorough and who == LIVE
             yield Evidence(f"{words}{who}", pair, headline=judged, detail="" if who else dead, paired=True)

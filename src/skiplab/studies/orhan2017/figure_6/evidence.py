@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import NOT_SAID, Evidence, Results
 from skiplab.studies.orhan2017.figure_6.trials import (
     NETWORKS,
     PRINTED_LABELS,
@@ -101,7 +101,7 @@ def hyper_speed(results: Results) -> Iterator[Evidence]:
     """
     low, high = _residual_faster()
     silent = f"the paper names no s: it is so for s below {low:.2f} or above {high:.2f}, and not between"
-    yield Evidence("the paper's s", [[]], detail=silent)
+    yield Evidence.without("the paper's s", NOT_SAID, silent)
     for s in (results.settings.s, *results.settings.others):
         yield replace(_at_the_origin(results, "hyper-residual", "residual", s), headline=False)
 

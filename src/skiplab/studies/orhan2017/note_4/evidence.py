@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction import Evidence, Found, Results
+from skiplab.reproduction import NOT_SAID, Evidence, Found, Results
 from skiplab.studies.orhan2017 import tau_matrices
 from skiplab.studies.orhan2017.tau_matrices import matrices
 
@@ -81,7 +81,7 @@ def correlation_is_r(results: Results) -> Iterator[Evidence]:
         "note 4 does not say between what: the covariance of the eigenvectors' coordinates is R by construction, "
         "the matrix of overlaps between eigenvectors is not"
     )
-    yield Evidence("the note's reading", [[]], detail=silent)
+    yield Evidence.without("the note's reading", NOT_SAID, silent)
     for reading in ("covariance of eigenvectors", "overlaps of eigenvectors"):
         for row in by_tau(reading)(results):
             yield replace(row, condition=f"{reading}, {row.condition}", headline=False)

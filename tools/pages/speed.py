@@ -6,13 +6,13 @@ import os
 import tempfile
 from pathlib import Path
 
+from pages.speed_goals import goals_part, step_bound
 from skiplab.benchmarks.record import Record
 from skiplab.cli.bench import rate, short_time
 from skiplab.figures import style
 from skiplab.files import write_bytes
 from skiplab.reproduction.publishing import picture_bytes
 from skiplab.reproduction.store import PUBLISHED
-from speed.goals import goals_part, step_bound
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -1,4 +1,4 @@
-"""tools/speed: goals are judged by the published runs, and the time of those that are missed is taken apart."""
+"""tools/pages/speed_goals: goals are judged by published runs; the time of those that are missed is taken apart."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pages import speed_goals
 
-from oracles.tools_by_path import tool
 from skiplab.benchmarks import Ceiling, Timing, training
 from skiplab.benchmarks.profile import Kernel, Profile
 from skiplab.benchmarks.record import Record
 
-TOOL = tool("speed.goals")
 MS = 1e-3
 
 
@@ -38,13 +37,20 @@ MANY = row("training, many", "skiplab, batched, bfloat16", "bfloat16", 2 * MS)
 
 
 def test_a_goal_is_reached_from_its_own_side() -> None:
-    assert [TOOL.Goal("x", 2.0, reached, "s").met for reached in (1.9, 2.0, 2.1)] == [True, True, False]
-    assert [TOOL.Goal("x", 2.0, reached, "times", least=True).met for reached in (1.9, 2.0)] == [False, True]
-    assert TOOL.Goal("a run", 300.0, 451.7, "s").row == "| a run | ≤ 300 s | 452 s | ✗ |"
+    assert [speed_goals.Goal("x", 2.0, reached, "s").met for reached in (1.9, 2.0, 2.1)] == [
+        True,
+        True,
+        False,
+    ]
+    assert [speed_goals.Goal("x", 2.0, reached, "times", least=True).met for reached in (1.9, 2.0)] == [
+        False,
+        True,
+    ]
+    assert speed_goals.Goal("a run", 300.0, 451.7, "s").row == "| a run | ≤ 300 s | 452 s | ✗ |"
 
 
 def test_every_goal_of_which_something_is_published_has_a_row() -> None:
-    found = {goal.work: goal for goal in TOOL.goals([record(*TRAINING)], 250.0)}
+    found = {goal.work: goal for goal in speed_goals.goals([record(*TRAINING)], 250.0)}
     of = "50 networks of 30 × 128 units"
     reached = {work.replace(of, "…"): (goal.reached, goal.met) for work, goal in found.items()}
     assert reached == {
@@ -57,29 +63,29 @@ def test_every_goal_of_which_something_is_published_has_a_row() -> None:
         "`orhan2017/figure-7` at the paper's scale, all its trials": (250.0, True),
         "all benchmarks on this page": (400.0, False),
     }
-    assert list(TOOL.goals([], None)) == []
+    assert list(speed_goals.goals([], None)) == []
 
 
 def test_a_step_is_held_against_the_bytes_of_its_kernels() -> None:
     size = training.GPU_SIZE
     parameters = sum(each.numel() for each in size.network(0).parameters())
-    assert TOOL.least_bytes()["adam"] == 30 * 50 * parameters
+    assert speed_goals.least_bytes()["adam"] == 30 * 50 * parameters
     # Layers' inputs and derivatives in two bytes, written by the passes; masks are a bit per unit.
     units = 50 * 500 * 30 * 128
-    assert TOOL.least_bytes()["forward"] == 2 * 50 * parameters + 2 * units + units / 8
-    bounds = {name: bytes_each / 4e12 for name, bytes_each in TOOL.least_bytes().items()}
+    assert speed_goals.least_bytes()["forward"] == 2 * 50 * parameters + 2 * units + units / 8
+    bounds = {name: bytes_each / 4e12 for name, bytes_each in speed_goals.least_bytes().items()}
     kernels = tuple(Kernel(name, 2 * bound, 1.0) for name, bound in bounds.items())
     profile = Profile(
         "one training step of 50 residual networks of 30 layers", sum(bounds.values()) * 2, kernels
     )
     found = record(*TRAINING, profiles=(profile,))
-    text = TOOL.step_bound(found, profile)
+    text = speed_goals.step_bound(found, profile)
     assert "50% of the step. Farthest from it is `adam`, by" in text
     assert f"`adam` {1e3 * bounds['adam']:.3g} ms (took {2e3 * bounds['adam']:.3g} ms)" in text
     assert "A step of the epochs above takes 1.25 ms" in text  # 50 networks · 2.5 ms / 100 steps
     assert "as JAX, bfloat16, it would have to take 0.8 ms (1.6 ms per network-epoch)" in text
-    assert TOOL.step_bound(found, Profile("one training step of 10 ResNets", 1.0, kernels)) == ""
-    assert TOOL.step_bound(found, Profile(profile.what, 1.0, kernels[:2])) == ""
+    assert speed_goals.step_bound(found, Profile("one training step of 10 ResNets", 1.0, kernels)) == ""
+    assert speed_goals.step_bound(found, Profile(profile.what, 1.0, kernels[:2])) == ""
 
 
 class Published:
@@ -119,17 +125,17 @@ class Published:
 def test_figure_7s_seconds_are_told_by_networks_per_trial_and_apart_where_a_gpu_was_shared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(TOOL, "published", Published)
-    trials = TOOL.figure_trials()
+    monkeypatch.setattr(speed_goals, "published", Published)
+    trials = speed_goals.figure_trials()
     assert [(each.networks, each.epochs, each.beside) for each in trials] == [
         (600, 60_000, False),
         (50, 500, False),
         (50, 5_000, True),
     ]
-    text = TOOL.figure_account(trials, [record(MANY)])
+    text = speed_goals.figure_account(trials, [record(MANY)])
     assert "How long each takes has yet to be timed." in text
     timed = Profile("one trial of 50 residual networks of 30 layers, one epoch", 1.0, ())
-    assert "How long each takes stands below." in TOOL.figure_account(
+    assert "How long each takes stands below." in speed_goals.figure_account(
         trials, [record(MANY, profiles=(timed,))]
     )
     assert "for 301 s in all: 65,500 network-epochs" in text
@@ -147,6 +153,6 @@ def test_what_is_slow_to_start_is_told_with_how_soon_the_next_one_does() -> None
     again = row("training, many", "skiplab, batched, in parts", "tf32", 3 * MS, start=0.03)
     assert (
         "in parts, 3.5 s; the 200 networks timed next in the same process waited 30 ms"
-        in TOOL.start_account([record(first, again)])
+        in speed_goals.start_account([record(first, again)])
     )
-    assert TOOL.start_account([record(again)]) == ""
+    assert speed_goals.start_account([record(again)]) == ""

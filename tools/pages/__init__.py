@@ -1,0 +1,1 @@
+"""What README.md and docs/ say in numbers, a file per part; ``python tools/readme.py`` writes them."""

@@ -1,1 +1,0 @@
-"""What docs/speed.md says: ``page`` puts it together, ``goals`` holds what was asked for and what was reached."""
