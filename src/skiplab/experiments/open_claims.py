@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any
 
 from skiplab.experiments.gains import (
-    GLOROT,
     ONE_POINT,
     WIDE,
     Gains,
@@ -17,34 +16,7 @@ from skiplab.experiments.gains import (
     last_step,
     shared_seeds,
 )
-from skiplab.reproduction import NOT_RUN, NOT_SAID, Evidence, Found, Results
-
-
-def open_if_glorot_disagrees(found: Found, worth: float) -> Found:
-    """The same comparison at best gains, but no verdict where a paper that names no gain may have found the reverse.
-
-    The first sample's mean is above the second's by what is worth having at the best gains and not at Glorot's, or
-    the reverse: then the headline is the paper's own gain, of which there are no runs, and ours are further rows.
-    What is compared at a common gain needs no such care: it is Glorot's, unless a model does not learn there.
-    """
-
-    def opened(results: Results) -> Iterator[Evidence]:
-        rows = list(found(results))
-        by_words = {row.condition: row for row in rows}
-        for row in rows:
-            data, _, ours = row.condition.partition(", ")
-            there = by_words.get(f"{data}, gain {GLOROT:.3g}")
-            if row.headline and there is not None and all(map(len, (*row.samples, *there.samples))):
-                effects = difference(there.samples), difference(row.samples)
-                if (effects[0] >= worth) != (effects[1] >= worth):
-                    told = f"{effects[0]:.3g} at gain {GLOROT:.3g}, {effects[1]:.3g} at {ours}"
-                    silent = f"the paper names no initial gain, and it decides: {told}"
-                    yield Evidence.without(f"{data}, the paper's gain", NOT_SAID, silent, len(row.samples))
-                    row = replace(row, headline=False)
-            yield row
-
-    return opened
-
+from skiplab.reproduction import NOT_RUN, Evidence, Found, Results
 
 LONGER = "not run yet: --set search_runs=20 --set search_epochs=100"
 
@@ -109,17 +81,18 @@ def open_at_an_edge(found: Found, model: Model) -> Found:
     return opened
 
 
-def open_if_short(found: Found, untuned: str) -> Found:
-    """The same evidence, but no verdict where the first sample's mean falls short and its networks are not tuned.
+def open_if_short(found: Found, untried: str, *, least: float = 0.0, where: str = "tuned") -> Found:
+    """The same evidence, but no verdict where the first sample's mean exceeds the second's by no more than ``least``.
 
-    ``untuned`` says what was not searched for them: with it they might do better, and without it they may do well.
+    ``untried`` says what was not searched or trained for the first, and ``where`` how the condition that waits for it
+    is called: with it networks might do better, and without it they may do well.
     """
 
     def opened(results: Results) -> Iterator[Evidence]:
         for row in found(results):
-            if row.headline and all(map(len, row.samples)) and difference(row.samples) <= 0:
+            if row.headline and all(map(len, row.samples)) and difference(row.samples) <= least:
                 data = row.condition.partition(",")[0]
-                yield Evidence.without(f"{data}, tuned", NOT_RUN, untuned, len(row.samples))
+                yield Evidence.without(f"{data}, {where}", NOT_RUN, untried, len(row.samples))
                 row = replace(row, headline=False)
             yield row
 
