@@ -64,8 +64,9 @@ STUDY = Study(
         ),
         Claim(
             "bn-alleviates",
-            "At the common initial gain (Glorot's 1) one BatchNorm in the middle of a BiasSymmBreak network alleviates "
-            "the vanishing gradients: norms fall less from the top to the bottom layer, before training and in it.",
+            "At the common initial gain (Glorot's 1) one BatchNorm in the middle of a BiasSymmBreak network "
+            "alleviates the vanishing gradients: norms fall less from the top layer to the bottom one, before "
+            "training and in it.",
             falls(SYMM_BREAK, WITH_BN, before=True),
             kind=Greater(worth=HALVING),
             unit="log norm",
