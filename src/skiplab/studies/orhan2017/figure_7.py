@@ -119,8 +119,8 @@ STUDY = Study(
         ),
         Claim(
             "plain-worst",
-            "Of the models whose biases start at zero plain networks reach the lowest training accuracy: none is worse "
-            "by more than a point.",
+            "Of the models whose biases start at zero plain networks reach the lowest training accuracy: none is "
+            "worse by more than a point.",
             against_weakest(PLAIN, START_AT_ZERO),
             kind=Greater(margin=ONE_POINT),
         ),
