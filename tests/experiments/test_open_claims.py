@@ -9,7 +9,6 @@ from skiplab.experiments.gains import PLAIN, RESIDUAL, Model
 from skiplab.experiments.networks import GainSettings, Member, Training
 from skiplab.experiments.open_claims import (
     open_at_an_edge,
-    open_if_glorot_disagrees,
     open_if_short,
     open_if_ties_disagree,
 )
@@ -59,20 +58,6 @@ def evidence(*means: tuple[str, bool, float, float]) -> Found:
         ]
 
     return found
-
-
-def told(found: Found, results: Results) -> list[tuple[str, bool, str]]:
-    """The rows of evidence: condition, whether it is the headline, and what it lacks."""
-    return [(row.condition, row.headline, row.missing) for row in found(results)]
-
-
-@pytest.mark.parametrize("there", [0.90, 0.93])
-def test_what_glorot_s_gain_would_reverse_is_open_because_the_paper_names_none(there: float) -> None:
-    rows = evidence(("digits, best gains (1/0.3)", True, 0.95, 0.93), ("digits, gain 1", False, there, 0.92))
-    opened = told(open_if_glorot_disagrees(rows, 0.01), Results(SETTINGS))
-    best, common = ("digits, best gains (1/0.3)", there > 0.92, ""), ("digits, gain 1", False, "")
-    silent = [] if there > 0.92 else [("digits, the paper's gain", True, "not said")]
-    assert opened == [*silent, best, common]
 
 
 @pytest.mark.parametrize(("short", "open_"), [(-0.01, True), (0.01, False)])

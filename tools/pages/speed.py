@@ -24,9 +24,10 @@ def speed_page() -> str:
         "# Speed",
         "Written by `python tools/readme.py` from what `skiplab bench` measured and published trials recorded.",
         "## Goals",
-        "The goals that we set for one NVIDIA H200, and what the published runs reach. A network-epoch is one network's "
-        "pass over 50,000 images. Without bfloat16 the fastest program for fully connected networks multiplies "
-        "float32 numbers as sums of two bfloat16 ones, in three products: 16 binary places, where tf32 has ten.",
+        "The goals that we set for one NVIDIA H200, and what the published runs reach. A network-epoch is one "
+        "network's pass over 50,000 images. Without bfloat16 the fastest program for fully connected networks "
+        "multiplies float32 numbers as sums of two bfloat16 ones, in three products: 16 binary places, where tf32 "
+        "has ten.",
         goals_part(records),
         "## Measured",
         *(benchmarks(path) for path in bench_files()),

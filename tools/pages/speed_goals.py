@@ -1,4 +1,4 @@
-"""The goals that issue 13 set for speed: what published runs reach of each, and where the time goes."""
+"""The goals for speed: what published runs reach of each, and where the time goes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIGURE_SECONDS, AHEAD = (
     300.0,
     2.5,
 )  # the most that figure 7 may take, and how many times JAX's speed ours is to be
-# As issue 13 found them: seconds of figure 7, and seconds per network-epoch of 200 and of 50 networks.
+# When the goals were set: seconds of figure 7, and seconds per network-epoch of 200 and of 50 networks.
 FIGURE_BEFORE, BEFORE = 850.0, (5.1e-3, 5.8e-3)
 OVERLAP = 2.0  # seconds that two trials may seem to share by rounding
 # Bytes per parameter. Adam: weights and two moments in float32 both ways, the gradient, a bfloat16 copy; and what is

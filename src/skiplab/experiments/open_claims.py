@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from skiplab.experiments.gains import (
-    GLOROT,
     ONE_POINT,
     WIDE,
     Gains,
@@ -17,7 +16,7 @@ from skiplab.experiments.gains import (
     last_step,
     shared_seeds,
 )
-from skiplab.reproduction import NOT_RUN, NOT_SAID, Evidence, Found, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Found, Results
 
 LONGER = "not run yet: --set search_runs=20 --set search_epochs=100"
 
@@ -30,44 +29,21 @@ class Open(NamedTuple):
     why: str
 
 
-# What leaves a headline row open, from the results, the row and the rows beside it; None if nothing does.
-Reason = Callable[[Results, Evidence, Sequence[Evidence]], Open | None]
+# What leaves a headline row open, from the results and the row; None if nothing does.
+Reason = Callable[[Results, Evidence], Open | None]
 
 
 def opened(found: Found, reason: Reason) -> Found:
     """The same evidence; where there is a reason, a condition without runs is the headline in the row's place."""
 
     def rows(results: Results) -> Iterator[Evidence]:
-        every = list(found(results))
-        for row in every:
+        for row in found(results):
             filled = row.headline and all(map(len, row.samples))
-            if left := reason(results, row, every) if filled else None:
+            if left := reason(results, row) if filled else None:
                 yield Evidence.without(*left, len(row.samples))
             yield replace(row, headline=row.headline and left is None)
 
     return rows
-
-
-def open_if_glorot_disagrees(found: Found, worth: float) -> Found:
-    """The same comparison at best gains, but no verdict where a paper that names no gain may have found the reverse.
-
-    The first sample's mean is above the second's by what is worth having at the best gains and not at Glorot's, or
-    the reverse: then the headline is the paper's own gain, of which there are no runs, and ours are further rows.
-    What is compared at a common gain needs no such care: it is Glorot's, unless a model does not learn there.
-    """
-
-    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
-        data, _, ours = row.condition.partition(", ")
-        for there in rows:
-            if there.condition == f"{data}, gain {GLOROT:.3g}" and all(map(len, there.samples)):
-                at_glorot, here = difference(there.samples), difference(row.samples)
-                if (at_glorot >= worth) != (here >= worth):
-                    told = f"{at_glorot:.3g} at gain {GLOROT:.3g}, {here:.3g} at {ours}"
-                    why = f"the paper names no initial gain, and it decides: {told}"
-                    return Open(f"{data}, the paper's gain", NOT_SAID, why)
-        return None
-
-    return opened(found, reason)
 
 
 def open_if_ties_disagree(first: Model, second: Model, worth: float) -> Found:
@@ -77,7 +53,7 @@ def open_if_ties_disagree(first: Model, second: Model, worth: float) -> Found:
     a longer search, which would tell them apart; what we have are further rows.
     """
 
-    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+    def reason(results: Results, row: Evidence) -> Open | None:
         data = row.condition.partition(", ")[0]
         told = _at_tied_gains(results, data, first, second)
         if not told or (min(told.values()) >= worth) == (max(told.values()) >= worth):
@@ -112,7 +88,7 @@ def open_at_an_edge(found: Found, model: Model) -> Found:
     Where it ends no one knows, so that no number of further steps can be said to be too few.
     """
 
-    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+    def reason(results: Results, row: Evidence) -> Open | None:
         data = row.condition.partition(",")[0]
         means = WIDE.means(results, data, model)
         best = max(means, key=lambda gain: means[gain])
@@ -127,15 +103,16 @@ def open_at_an_edge(found: Found, model: Model) -> Found:
     return opened(found, reason)
 
 
-def open_if_short(found: Found, untuned: str) -> Found:
-    """The same evidence, but no verdict where the first sample's mean falls short and its networks are not tuned.
+def open_if_short(found: Found, untried: str, *, least: float = 0.0, where: str = "tuned") -> Found:
+    """The same evidence, but no verdict where the first sample's mean exceeds the second's by no more than ``least``.
 
-    ``untuned`` says what was not searched for them: with it they might do better, and without it they may do well.
+    ``untried`` says what was not searched or trained for the first, and ``where`` how the condition that waits for it
+    is called: with it networks might do better, and without it they may do well.
     """
 
-    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+    def reason(results: Results, row: Evidence) -> Open | None:
         data = row.condition.partition(",")[0]
-        return Open(f"{data}, tuned", NOT_RUN, untuned) if difference(row.samples) <= 0 else None
+        return Open(f"{data}, {where}", NOT_RUN, untried) if difference(row.samples) <= least else None
 
     return opened(found, reason)
 

@@ -7,7 +7,7 @@ import pytest
 
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import Verdict, judge
-from skiplab.studies.orhan2017.section_2_5.evidence import changes
+from skiplab.studies.orhan2017.section_2_5.evidence import changes, class_counts
 from skiplab.studies.orhan2017.section_2_5.study import STUDY, Settings
 from skiplab.studies.orhan2017.section_2_5.trials import ACTIVATIONS, CHANGES, MATRICES, classes
 from skiplab.theory.symmetries import recurrent as theory
@@ -55,8 +55,10 @@ def test_verdicts(results: Results) -> None:
             or (each.claim == "symmetric-printed" and rows_only)
             or (each.claim == "rescaling-literal" and not each.condition.startswith("tanh"))
         )
-        assert each.verdict == ("contradicted" if wrong else "holds"), (each.claim, each.condition)
+        kept = each.condition.startswith("K!(d!)^K less the permutations of which each keeps every neuron")
+        assert each.verdict == ("contradicted" if wrong or kept else "holds"), (each.claim, each.condition)
         further = each.claim.endswith(("-printed", "-literal")) and (rows_only or scales)
+        further = further or each.condition.startswith("K!(d!)^K less")
         assert each.headline != further, (each.claim, each.condition)
 
 
@@ -95,8 +97,16 @@ def test_one_network_that_stays_the_same_contradicts_a_broken_symmetry(
 def test_a_violation_of_the_class_count_is_seen(table: pd.DataFrame, judged: Judge) -> None:
     changed = table.copy()
     changed.loc[(table["quantity"] == "violation") & (table["draw"] == 12), "value"] = 1.0
-    verdicts = {v.claim: v.verdict for v in judged(changed)}
-    assert (verdicts["classes"], verdicts["classes-counted"]) == ("contradicted", "holds")
+    verdicts = {v.claim: v.verdict for v in judged(changed) if v.headline}
+    assert (verdicts["classes"], verdicts["classes-kept"]) == ("contradicted", "holds")
+
+
+def test_the_papers_number_counts_classes_that_change_places(results: Results) -> None:
+    """K!(d!)^K of four neurons in two classes is 8; 4 of these keep every neuron in its class."""
+    judged, onto, kept = class_counts(results)
+    assert (judged.headline, onto.headline, kept.headline) == (True, False, False)
+    assert onto.samples[0] == [0.0, 0.0, 0.0]
+    assert kept.samples[0] == [8 - 4, 72 - 36, 48 - 8]  # (n, K): (4, 2), (6, 2), (6, 3)
 
 
 def test_the_figure_has_three_panels(results: Results) -> None:

@@ -95,7 +95,9 @@ def test_claims_fall_where_the_paper_is_wrong() -> None:
     accuracy = {"plain": 0.6, "residual": 0.9, "bias-reg": 0.4}
     degenerate = {"plain": (0.6, 0.5, 0.4), "residual": (0.6, 0.3, 0.2), "bias-reg": (0.6, 0.6, 0.5)}
     rows = judge(figure_5.STUDY, found(accuracy, degenerate), "quick")
-    assert {row.verdict for row in rows if row.headline and not row.ours} == {"contradicted"}
+    headlines = {row.claim: row.verdict for row in rows if row.headline and not row.ours}
+    # Targets that were searched at length might do better.
+    assert headlines == {"bias-reg-beats-plain": "undecided", "bias-reg-less-degenerate": "contradicted"}
 
 
 def test_untrained_networks_are_further_rows() -> None:
@@ -111,11 +113,21 @@ def test_untrained_networks_are_further_rows() -> None:
     assert all(row.statistic == 0 and not row.headline for row in untrained)
 
 
-def test_one_data_set_on_which_bias_regularisation_does_nothing_contradicts_it() -> None:
+def test_bias_regularisation_that_does_nothing_waits_for_a_longer_search() -> None:
     accuracy = {"plain": 0.4, "residual": 0.9, "bias-reg": 0.402}
-    rows = judge(figure_5.STUDY, found(accuracy, PAPER[1]), "quick")
-    (row,) = (row for row in rows if row.claim == "bias-reg-beats-plain" and row.headline)
-    assert (row.verdict, row.reason, row.paired) == ("contradicted", "no difference worth having", True)
+    rows = [
+        row
+        for row in judge(figure_5.STUDY, found(accuracy, PAPER[1]), "quick")
+        if row.claim == "bias-reg-beats-plain"
+    ]
+    (row,) = (row for row in rows if row.headline)
+    assert (row.condition, row.verdict, row.missing) == ("digits, tuned", "undecided", "not run")
+    beside = next(row for row in rows if row.condition == "digits, best gains (1)")
+    assert (beside.verdict, beside.reason, beside.paired) == (
+        "contradicted",
+        "no difference worth having",
+        True,
+    )
 
 
 def searched(settings: Any, sets: tuple[str, ...]) -> Results:
@@ -224,13 +236,13 @@ def test_best_gains_come_from_the_size_they_are_for() -> None:
     assert row.condition == "digits, best gains (1)"
 
 
-def test_a_gain_that_decides_and_is_not_named_leaves_the_improvement_open() -> None:
-    """At Glorot's gain BiasReg is better, at plain networks' best it is not."""
+def test_it_is_judged_at_best_gains_whatever_glorots_says() -> None:
+    """At Glorot's gain BiasReg does nothing, at plain networks' best, which is BiasReg's, too, it does."""
     parts = []
     for model, (glorot, other) in {
         "plain": (0.4, 0.6),
         "residual": (0.9, 0.9),
-        "bias-reg": (0.6, 0.6),
+        "bias-reg": (0.4, 0.8),
     }.items():
         for size in (WIDE, NARROW):
             for stage, seeds in ((size.search, [500]), (size.decide, range(6))):
@@ -243,5 +255,4 @@ def test_a_gain_that_decides_and_is_not_named_leaves_the_improvement_open() -> N
     settings = dataclasses.replace(SETTINGS, gains=(1.0, SQRT2))
     rows = judge(figure_5.STUDY, Results(settings, parts), "quick")
     (row,) = (row for row in rows if row.claim == "bias-reg-beats-plain" and row.headline)
-    assert (row.condition, row.verdict) == ("digits, the paper's gain", "undecided")
-    assert "0.2 at gain 1" in row.detail
+    assert (row.condition, row.verdict) == ("digits, best gains (1.41)", "holds")

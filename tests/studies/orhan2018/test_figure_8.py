@@ -83,6 +83,9 @@ def test_a_matrix_that_leaves_the_circle_contradicts_it() -> None:
     table.loc[first, "value"] = 1.0001
     rows = [row for row in judge(STUDY, results, "quick") if row.claim == "unit-circle"]
     assert [row.verdict for row in rows] == ["holds", "contradicted", "holds"]
+    # No distance is told that float32 cannot resolve.
+    assert rows[0].statistic is not None
+    assert 2**-24 <= rows[0].statistic < 1e-6
 
 
 def test_every_tau_is_searched_and_decided_and_its_matrices_are_those_of_the_networks_width() -> None:

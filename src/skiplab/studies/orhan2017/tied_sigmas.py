@@ -6,7 +6,6 @@ sign is the same at every tied σ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from skiplab.experiments import networks
@@ -58,7 +57,7 @@ def open_if_sigmas_disagree(found: Found, better: Model, worse: Model, least: fl
     One of the two is BiasInit; ahead is whose mean is larger by more than ``least``.
     """
 
-    def reason(results: Results, row: Evidence, rows: Sequence[Evidence]) -> Open | None:
+    def reason(results: Results, row: Evidence) -> Open | None:
         data = row.condition.partition(",")[0]
         why = _disagreement(results, data, better, worse, least)
         return None if why is None else Open(f"{data}, BiasInit at each tied σ", *why)

@@ -17,7 +17,7 @@ from skiplab.experiments.narrow_networks import (
     values,
 )
 from skiplab.experiments.networks import BRACKETED
-from skiplab.experiments.open_claims import open_if_glorot_disagrees
+from skiplab.experiments.open_claims import open_if_short
 from skiplab.reproduction import Call, Claim, Evidence, Greater, Results, Study, scales
 from skiplab.studies.orhan2018 import bias_reg, spectra_over_training
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, narrow_bias_runs
@@ -27,6 +27,10 @@ from skiplab.studies.orhan2018.target_laws import CLAIMS, constant_targets
 FREE = (PLAIN, RESIDUAL)
 MODELS = (*FREE, BIAS_REG)
 EXPERIMENT = bias_reg.experiment(*MODELS)
+SHORT_SEARCH = (
+    "not run yet: a longer search of BiasReg's targets, whose σ ends at 1, and gain 2 (--set triple_runs=10 --set "
+    "search_epochs=100); orhan2017/figure-7, to σ = 10, improves on plain networks"
+)
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ STUDY = Study(
         Claim(
             "bias-reg-beats-plain",
             "BiasReg improves the training accuracy of plain networks, on both data sets.",
-            open_if_glorot_disagrees(compare(BIAS_REG, PLAIN), ONE_POINT),
+            open_if_short(compare(BIAS_REG, PLAIN), SHORT_SEARCH, least=ONE_POINT),
             kind=Greater(worth=ONE_POINT),
             unit="accuracy",
         ),

@@ -11,8 +11,8 @@ from skiplab.studies.orhan2018.accuracy_panels import figure
 from skiplab.studies.orhan2018.accuracy_trials import QUICK, SMOKE, Settings, train
 
 CROPS = (
-    "not run yet: SVHN's own crops, all 73,257 of them; ours are the first 20,000 cropped anew (some 10 minutes of "
-    "one H200 once the set is at hand)"
+    "not run yet: the 73,257 crops that SVHN comes with; ours are the first 20,000 digits cropped anew (some 10 "
+    "minutes of one H200 once the set is at hand)"
 )
 
 
@@ -23,7 +23,7 @@ def on_the_papers_sets(claim: Claim) -> Claim:
         rows = list(claim.evidence(results))
         samples = len(rows[0].samples) if rows else 0
         if "svhn" in results.settings.data and samples:
-            yield Evidence.without("svhn, its own crops", NOT_RUN, CROPS, samples)
+            yield Evidence.without("svhn, the paper's crops", NOT_RUN, CROPS, samples)
         for row in rows:
             ours = row.condition.startswith("svhn,")
             yield replace(row, headline=row.headline and not ours)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from skiplab.data.registry import title as title_of
@@ -53,6 +54,12 @@ def panels(results: Results) -> Any:
     gains_panel(by_gain, results, data, SHOWN, PROFILES, quantity=ratios, dots=False)
     by_gain.axhline(1, color="#999999", linewidth=0.8, zorder=0)
     by_gain.set(ylabel="accuracy ratio after rescaling", title="every gain")
+    key = [
+        Line2D([], [], color=colour_of(name), marker="o", markersize=3, label=label_of(name))
+        for name in SHOWN
+    ]
+    gains.legend(handles=key, loc="upper left")
+    by_gain.legend(handles=key, loc="lower left")
     for letter, ax in zip("abcdef", axes.flat, strict=True):
         panel_letter(ax, letter)
     return figure

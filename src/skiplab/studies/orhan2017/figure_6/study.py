@@ -94,7 +94,9 @@ STUDY = Study(
         ),
         Claim(
             "order-of-times",
-            "Ten-layer networks learn fastest with hyper-residual skips, then residual ones, then none.",
+            "In time of the gradient flow, by eqs 21–23, ten-layer networks learn fastest with hyper-residual skips, "
+            "then residual ones, then none (in steps of descent hyper-residual ones take 14 times as long as "
+            "residual ones, and eq 23 rests on eq 7).",
             evidence.order,
             kind=Greater(worth=TEN_PERCENT),
             unit=POWERS_OF_TEN,
@@ -102,7 +104,7 @@ STUDY = Study(
         ),
         Claim(
             "more-in-deeper-networks",
-            "What skips gain is more in deeper networks: in ten layers than in three.",
+            "What skips gain, in time of the gradient flow, is more in deeper networks: in ten layers than in three.",
             evidence.deeper,
             kind=Greater(worth=TEN_PERCENT),
             unit=POWERS_OF_TEN,

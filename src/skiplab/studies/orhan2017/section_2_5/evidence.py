@@ -93,3 +93,25 @@ def counted(quantity: str, up_to: str) -> Found:
         yield Evidence(condition, [each.tolist()], detail=f"{len(each)} pairs (K, d)")
 
     return found
+
+
+def class_counts(results: Results) -> Iterator[Evidence]:
+    """Whether K!(d!)^K is less than n!; by how much it misses two counts of permutations are further rows.
+
+    That it counts permutations which map classes onto classes is so by construction; if every neuron is to stay in
+    its class, the number is (d!)^K.
+    """
+    yield from counted("violation", up_to="neurons")(results)
+    onto = results.rows(classes, quantity="miscount")["value"]
+    kept = results.rows(classes, quantity="miscount, each onto itself")
+    number, size = kept["x"].astype(int), (kept["draw"] / kept["x"]).astype(int)
+    # The trial has (d!)^K less the count; the paper's number is K! times as large.
+    more = [(math.factorial(K) - 1) * math.factorial(d) ** K for K, d in zip(number, size, strict=True)]
+    for words, missed in (
+        ("maps classes onto classes", onto),
+        ("keeps every neuron in its class", kept["value"] + more),
+    ):
+        condition = (
+            f"K!(d!)^K less the permutations of which each {words}, n = Kd up to {results.settings.counted}"
+        )
+        yield Evidence(condition, [missed.tolist()], headline=False)

@@ -10,6 +10,7 @@ from skiplab.reproduction import Call, Claim, Exact, Results, Study, chunks, sca
 from skiplab.studies.orhan2017.section_2_5.evidence import (
     ROUNDING,
     broken,
+    class_counts,
     counted,
     fewer,
     for_changes,
@@ -140,18 +141,11 @@ STUDY = Study(
         ),
         Claim(
             "classes",
-            "K!(d!)^K < n! for n = Kd neurons in K classes, 1 < K < n.",
-            counted("violation", up_to="neurons"),
+            "“The number of valid permutations that respect class membership is K!(d!)^K which is smaller than” that "
+            "of all permutations, n!, for n = Kd neurons in K classes, 1 < K < n.",
+            class_counts,
             kind=Exact(),
             unit="violations",
-            source="section 3",
-        ),
-        Claim(
-            "classes-counted",
-            "K!(d!)^K is the number of permutations that map every class onto a class.",
-            counted("miscount", up_to="counted"),
-            kind=Exact(),
-            unit="formula − count",
             source="section 3",
         ),
         Claim(

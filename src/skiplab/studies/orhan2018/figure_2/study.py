@@ -120,8 +120,8 @@ STUDY = Study(
         ),
         Claim(
             "plateau",
-            "Trajectories that pass near the singularity have a plateau: learning slows, then speeds up at least "
-            "tenfold.",
+            "Trajectories that pass near the singularity, from 2 % outside the basin, have a plateau: learning "
+            "slows, then speeds up at least tenfold (both numbers are ours).",
             plateaus,
             kind=TENFOLD,
             unit="powers of ten",

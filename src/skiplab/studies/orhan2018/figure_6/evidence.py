@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skiplab.experiments.gains import PLAIN, WIDE
-from skiplab.experiments.gradient_falls import falls
 from skiplab.reproduction import Evidence, Results
 from skiplab.reproduction.results import matching
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG
@@ -36,13 +34,6 @@ def norms_apart(both: Sequence[pd.DataFrame], epoch: int) -> np.ndarray:
         logs.append(np.log(np.where(np.isinf(norms), np.nan, norms)))
     difference: np.ndarray = np.abs(logs[0] - logs[1])
     return difference.mean(axis=1)
-
-
-def vanishing(results: Results) -> Iterator[Evidence]:
-    """By how much log gradient norms of plain and of BiasReg networks fall towards the input."""
-    for model in (PLAIN, BIAS_REG):
-        for row in falls(model)(results):
-            yield replace(row, condition=f"{model.name}, {row.condition}")
 
 
 def alike(results: Results) -> Iterator[Evidence]:

@@ -21,7 +21,7 @@ from skiplab.studies.orhan2018.skip_spectra import Spectra, skip_spectra
 
 # Ours, as in the earlier version's figure 8: a factor of ten through the whole network is no great change.
 TENFOLD = math.log(10)
-FLOAT32 = 1e-6  # the table keeps eigenvalues as float32, which resolves 1.2e-7 at 1
+FLOAT32 = 1e-6  # the table keeps eigenvalues as float32
 
 
 def train(results: Results) -> list[Call]:
@@ -69,7 +69,7 @@ STUDY = Study(
             "The eigenvalues of the skip matrices lie on the unit circle, whatever τ is.",
             on_the_circle,
             kind=Exact(rounding=FLOAT32),
-            unit="largest distance of a modulus from 1",
+            unit="largest distance of a modulus from 1, at most",
         ),
         Claim(
             "accuracy-falls-with-tau",
