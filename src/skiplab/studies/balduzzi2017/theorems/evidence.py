@@ -351,7 +351,7 @@ def means(results: Results) -> Iterator[Evidence]:
 def growth(results: Results) -> Iterator[Evidence]:
     """The factor per layer by which gradients' variance grows, from each run's variance."""
     batch = results.settings.batch
-    for L in depths_of(results, real, PLAIN_NORMALISED):
+    for L in sorted(results.settings.depths):
         # The first layer normalises inputs of variance 1, and so does not add to the growth.
         found = [value ** (1 / (L - 1)) for value in sample(results, real, PLAIN_NORMALISED, L, "variance")]
         finite = 2 ** (corrected(PLAIN_NORMALISED, L, batch).log2_variance / (L - 1))
