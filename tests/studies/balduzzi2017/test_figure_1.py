@@ -11,13 +11,23 @@ import torch
 
 from skiplab.data import fingerprint
 from skiplab.figures.colours import colour_of
-from skiplab.measurements.autocorrelation import noise_band
+from skiplab.measurements.autocorrelation import autocorrelation, noise_band
 from skiplab.randomness import torch_generator
 from skiplab.reproduction import Bench, Claim, Results, Study
 from skiplab.reproduction.results import Part
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.balduzzi2017 import figure_2
+from skiplab.studies.balduzzi2017.figure_1.evidence import by_differences, steps_of
 from skiplab.studies.balduzzi2017.figure_1.study import STUDY, Settings
+from skiplab.studies.balduzzi2017.figure_1.trials import (
+    ALTERNATIVES,
+    NetworkSteps,
+    SeriesSteps,
+    alike,
+    effective_number,
+    network_steps,
+    series_steps,
+)
 from skiplab.studies.balduzzi2017.line_gradients import (
     LineGradients,
     NoiseSeries,
@@ -191,9 +201,14 @@ def test_claims_look_at_the_papers_networks_first(results: Results) -> None:
     assert {each.condition.split(",")[0] for each in white if each.headline} == {"mean-centred"}
     headline = verdicts["deep-white", "mean-centred, white noise, averaged over lags"]
     assert headline.statistic == pytest.approx((mean - (low + high) / 2) / ((high - low) / 2))
-    biases = {row.condition.split(",")[0] for (claim, _), row in verdicts.items() if claim == "shallow-brown"}
-    assert biases == {"biases of deviation 1", f"biases of deviation {SETTINGS.text_bias:.3g}"}
-    assert all(row.headline for (claim, _), row in verdicts.items() if claim == "shallow-brown" and row.runs)
+    brown = [row for (claim, _), row in verdicts.items() if claim == "shallow-brown"]
+    assert {row.condition.split(",")[0] for row in brown if row.headline} == {"biases of deviation 1"}
+    assert len([row for row in brown if row.headline]) == 3
+    assert {row.condition.split(",")[0] for row in brown if not row.headline} == {
+        f"biases of deviation {SETTINGS.text_bias:.3g}",
+        *ALTERNATIVES.values(),
+        "the ACF itself",
+    }
     assert verdicts["resnet-between", "β = .1: above white noise"].verdict == "holds"
     resnets = averages(results, residual(10, 24, 0.1))
     above = next(each for (claim, _), each in verdicts.items() if claim == "resnet-more-structure")
@@ -203,7 +218,6 @@ def test_claims_look_at_the_papers_networks_first(results: Results) -> None:
 @pytest.mark.parametrize(
     ("model", "claim"),
     [
-        ("plain", "shallow-brown"),
         ("plain+centring", "deep-white"),
         ("residual β=0.1+BN", "resnet-between"),
         ("residual β=0.1+BN", "resnet-more-structure"),
@@ -219,6 +233,85 @@ def test_other_gradients_would_contradict(
     verdicts = judge(STUDY, other, "quick")
     headlines = [each.verdict for each in verdicts if each.claim == claim and each.headline]
     assert "contradicted" in headlines
+
+
+# Differences ----------------------------------------------------------------------------------------------------
+
+
+def test_differences_by_hand() -> None:
+    d = torch.tensor([[1.0, -2.0, 0.0, 3.0]], dtype=torch.float64)
+    assert alike(d, 2)[0].tolist() == pytest.approx([(-2 + 0 + 0) / 14, (0 - 6) / 14])
+    assert effective_number(d).item() == pytest.approx(14**2 / (1 + 16 + 81))
+    one, same = torch.eye(9)[:1].double(), torch.ones(1, 9, dtype=torch.float64)
+    assert (effective_number(one).item(), effective_number(same).item()) == (1.0, 9.0)
+    many = torch.randn(200, 4000, generator=torch_generator("steps"), dtype=torch.float64)
+    assert float(effective_number(many).mean()) == pytest.approx(4000 / 3, rel=0.02)
+
+
+def steps(kind: str, series: int = 40) -> pd.DataFrame:
+    return series_steps.function(SeriesSteps(kind, tuple(range(100, 100 + series)), series=4000), Bench())
+
+
+@pytest.fixture(scope="module")
+def shown_steps() -> Results:
+    """Brown noise of two sets of seeds, and what is not brown noise."""
+    other = steps("brown").assign(model="other brown", run=lambda table: table["run"] + 1000)
+    tables = [
+        *(steps(kind) for kind in ("brown", "step", "line")),
+        other[other["quantity"].isin(["acf", "jumps"])],
+    ]
+    return Results(None, [Part(series_steps.name, "draws", table) for table in tables])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("other brown", ["holds", "holds", "holds"]),
+        ("step", ["holds", "holds", "contradicted"]),
+        ("line", ["contradicted", "contradicted", "holds"]),
+    ],
+)
+def test_only_brown_noise_resembles_brown_noise(shown_steps: Results, kind: str, expected: list[str]) -> None:
+    """The ACF lets all three pass: by differences one step has too few, and a line's are all alike."""
+    claim = Claim("c", "C.", lambda found: by_differences(found, kind, "here", True), RESEMBLES, "distance")
+    found = judge(dataclasses.replace(STUDY, claims=(claim,)), shown_steps, "quick")
+    assert [row.verdict for row in found] == expected
+    *_, jumps = found
+    assert jumps.statistic == pytest.approx({"other brown": 0.0, "step": 2.0, "line": -0.5}[kind], abs=0.05)
+
+
+def test_the_acf_cannot_tell_a_step_or_a_line_from_brown_noise(noises: Results) -> None:
+    for series in (
+        torch.linspace(0, 1, 256)[None],
+        (torch.arange(256)[None] >= torch.arange(60, 196)[:, None]),
+    ):
+        acfs = pd.DataFrame(
+            autocorrelation(series.double(), range(16)).values.numpy(), columns=list(map(float, range(16)))
+        )
+        rows = list(resembling(noises, "brown", acfs, "here"))
+        assert all(row.headline for row in rows)
+        assert all(abs(sum(row.samples[0]) / len(row.samples[0])) < 1 for row in rows)
+
+
+def test_differences_are_those_of_other_networks(results: Results) -> None:
+    calls = STUDY.stages[0](Results(SETTINGS))
+    seen = {seed for call in calls if call.trial is gradients for seed in call.settings.seeds}
+    fresh = {seed for call in calls if call.trial is network_steps for seed in call.settings.seeds}
+    assert (len(seen), len(fresh), seen & fresh) == (6, 6, set())
+    rows = steps_of(results, shallow(24), "jumps")
+    assert rows["run"].tolist() == sorted(fresh)
+    table = network_steps.function(NetworkSteps(shallow(24), (0,), 128, 8), Bench())
+    values = gradient_of(shallow(24), 128).double()
+    assert table.loc[table["quantity"] == "jumps", "value"].item() == pytest.approx(
+        effective_number(values.diff()[None]).item(), rel=1e-4
+    )
+
+
+def test_a_gradient_of_one_jump_is_not_brown(results: Results, changed: Callable[..., Results]) -> None:
+    other = changed(results, 1.0, network_steps, quantity="jumps", biases=1.0)
+    rows = [row for row in judge(STUDY, other, "quick") if row.claim == "shallow-brown" and row.headline]
+    assert rows[-1].statistic == pytest.approx(2.0)
+    assert "contradicted" in {row.verdict for row in rows}
 
 
 def test_figure_2_shares_the_networks() -> None:

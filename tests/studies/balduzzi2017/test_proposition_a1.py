@@ -28,25 +28,27 @@ def results(ran: Callable[..., Results]) -> Results:
 def test_no_claim_is_contradicted_and_the_exact_one_holds(results: Results) -> None:
     verdicts = judge(STUDY, results, "quick")
     assert "contradicted" not in {each.verdict for each in verdicts}
-    firm = {each.verdict for each in verdicts if each.claim in ("derivative", "covariance")}
+    firm = {each.verdict for each in verdicts if each.claim == "derivative" or "covariance" in each.condition}
     assert firm == {"holds"}
+    assert {each.claim for each in verdicts if not each.ours} == {"brownian-motion"}
 
 
 @pytest.mark.parametrize(
-    ("quantity", "claim"),
+    ("quantity", "claim", "where"),
     [
-        ("covariance", "covariance"),
-        ("component", "eigenvalues"),
-        ("x covariance", "in-x"),
-        ("largest", "largest"),
+        ("covariance", "brownian-motion", "covariance"),
+        ("component", "eigenvalues", ""),
+        ("x covariance", "in-x", ""),
+        ("largest", "brownian-motion", "largest value"),
     ],
 )
 def test_moments_a_third_larger_are_contradicted(
-    results: Results, changed: Change, quantity: str, claim: str
+    results: Results, changed: Change, quantity: str, claim: str, where: str
 ) -> None:
     other = changed(results, lambda rows: rows["value"] * 4 / 3, quantity=quantity)
-    found = {each.verdict for each in judge(STUDY, other, "quick") if each.claim == claim}
-    assert found == {"contradicted"}
+    rows = [each for each in judge(STUDY, other, "quick") if each.claim == claim and where in each.condition]
+    assert {each.verdict for each in rows} == {"contradicted"}
+    assert {each.condition.split(",")[0] for each in rows} == {"normal weights", "weights ±1/√N"}
 
 
 def test_correlated_components_are_contradicted(results: Results, changed: Change) -> None:

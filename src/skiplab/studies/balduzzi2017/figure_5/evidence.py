@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Found, Results
-from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, WHITE, measure, structure
+from skiplab.reproduction import NOT_SAID, Evidence, Found, Results
+from skiplab.studies.balduzzi2017.figure_5.trials import PLAIN, WHITE, blocks, measure
 from skiplab.studies.balduzzi2017.palette import beta_words
 
 if TYPE_CHECKING:
@@ -56,47 +56,36 @@ def larger_and_smaller(settings: Any) -> list[tuple[str, str]]:
 
 
 def slowed(results: Results) -> Iterator[Evidence]:
-    """The rank's growth in residual networks of larger β against smaller β, by two measures of speed.
+    """The rank's growth in residual networks of larger β against smaller β, by two measures of speed."""
+    return _speeds_apart(results, "relative_rank", larger_and_smaller(results.settings))
 
-    Models of a run share weights and minibatches, and so are pairs.
-    """
+
+def faster(quantity: str) -> Found:
+    """Evidence on a quantity's change without skips against that with them; how much is "much" stays open."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        yield from _speeds_apart(results, quantity, with_and_without(results.settings))
+        yield Evidence.without("how much faster is much", NOT_SAID, "the paper names no number", 2)
+
+    return found
+
+
+def _speeds_apart(results: Results, quantity: str, pairs: list[tuple[str, str]]) -> Iterator[Evidence]:
+    """A quantity's speed in the first of two models against the second, which share weights and minibatches."""
     settings = results.settings
-    pairs = larger_and_smaller(settings)
     for data, gradient, pair, how in product(settings.data, settings.gradients, pairs, SPEEDS):
-        both = [speeds(results, "relative_rank", data, gradient, model, how) for model in pair]
+        both = [speeds(results, quantity, data, gradient, model, how) for model in pair]
+        first, second = (each.mean() for each in both)
+        detail = f"{first:.3g} against {second:.3g}"
+        if 0 < second < first:
+            detail += f", {first / second:.3g} times as much"
         yield Evidence(
             words_of(data, gradient, pair, how),
             [each.tolist() for each in both],
             headline=decides(settings, gradient, how),
+            detail=detail,
             paired=True,
         )
-
-
-def spared(quantity: str) -> Found:
-    """Evidence on the share of a quantity's change without skips that skips spare, by two measures of speed.
-
-    1 less a ratio r of means, linearised, one number per run: 1 − r − (y − r x)/mean(x). A half is a change twice
-    as large without skips. Where nothing changes without skips, that change itself, which no share reaches.
-    """
-
-    def found(results: Results) -> Iterator[Evidence]:
-        settings = results.settings
-        pairs = with_and_without(settings)
-        for data, gradient, pair, how in product(settings.data, settings.gradients, pairs, SPEEDS):
-            without, with_skips = (speeds(results, quantity, data, gradient, model, how) for model in pair)
-            base, detail = without.mean(), f"{without.mean():.3g} without skips, {with_skips.mean():.3g} with"
-            sample = without
-            if base > 0:
-                ratio = with_skips.mean() / base
-                sample = 1 - ratio - (with_skips - ratio * without) / base
-            yield Evidence(
-                words_of(data, gradient, pair, how),
-                [sample.tolist()],
-                headline=decides(settings, gradient, how),
-                detail=detail,
-            )
-
-    return found
 
 
 def words_of(data: str, gradient: str, pair: tuple[str, str], how: str) -> str:
@@ -140,8 +129,8 @@ STRUCTURES = {"structure": "", "covariance structure": ", covariances"}
 
 
 def structured(results: Results, quantity: str, data: str, model: str, depth: int) -> np.ndarray:
-    """How much more alike gradients of one cluster are, one number per run."""
-    return results.sample(structure, quantity=quantity, data=data, model=model, depth=depth)
+    """How much of a matrix its blocks explain beyond permuted ones, one number per run."""
+    return results.sample(blocks, quantity=quantity, data=data, model=model, depth=depth)
 
 
 def visible(results: Results) -> Iterator[Evidence]:
@@ -151,7 +140,7 @@ def visible(results: Results) -> Iterator[Evidence]:
     for data, model, (quantity, words) in product(settings.data, settings.pictured, STRUCTURES.items()):
         both = [structured(results, quantity, data, *which) for which in ((model, depth), (WHITE, 0))]
         where = f"{data}, {name_of(model)}, {depth} layers, against white noise{words}"
-        yield Evidence(where, both, headline=not words)
+        yield Evidence(where, both, headline=not words, detail=_told(*both))
 
 
 def more_apparent(results: Results) -> Iterator[Evidence]:
@@ -160,7 +149,12 @@ def more_apparent(results: Results) -> Iterator[Evidence]:
     depth = min(settings.depths)
     for data, (quantity, words) in product(settings.data, STRUCTURES.items()):
         both = [structured(results, quantity, data, model, depth) for model in settings.pictured[::-1]]
-        yield Evidence(f"{data}, {depth} layers{words}", both, headline=not words, paired=True)
+        where = f"{data}, {depth} layers{words}"
+        yield Evidence(where, both, headline=not words, detail=_told(*both), paired=True)
+
+
+def _told(one: np.ndarray, other: np.ndarray) -> str:
+    return f"{one.mean():.3f} against {other.mean():.3f}"
 
 
 def disappears(results: Results) -> Iterator[Evidence]:

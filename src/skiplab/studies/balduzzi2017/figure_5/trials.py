@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 WHITE = "white"  # gradients that are independent numbers, to see what clustering alone makes of them
+PERMUTATIONS = 100  # of cluster labels, to see what blocks explain by chance
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,11 @@ def measure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
 def structure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
     """How much more alike gradients of one cluster are than others, in the shallowest and the deepest network.
 
-    Clusters are those of the shallowest network's gradients, as in panels a and b; "structure" is the logarithm of
-    the mean |correlation| of two images of one cluster over that of two of different ones, "covariance structure" the
-    same of |covariance|, and "cluster size" has a row per cluster. The model "white" has noise for gradients, at
-    depth 0.
+    An earlier measure of structure, which hardly saw any in feedforward networks (``blocks`` is today's); its
+    clusters are drawn. They are those of the shallowest network's gradients, as in panels a and b; "structure" is the
+    logarithm of the mean |correlation| of two images of one cluster over that of two of different ones, "covariance
+    structure" the same of |covariance|, and "cluster size" has a row per cluster. The model "white" has noise for
+    gradients, at depth 0.
     """
     import numpy as np
     import pandas as pd
@@ -134,6 +136,88 @@ def alike(matrix: np.ndarray, labels: Sequence[int]) -> float:
     other = ~same
     np.fill_diagonal(same, False)
     return float(np.log(matrix[same].mean() / matrix[other].mean()))
+
+
+@trial("balduzzi2017/gradient-blocks", version=1)
+def blocks(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
+    """How much of the matrices of panels a and b their blocks explain, in the shallowest and the deepest network.
+
+    Blocks are pairs of clusters of the shallowest network's gradients. "structure" is the share of the variance
+    between entries of |correlation| that lies between blocks, beyond the share where labels are permuted, which is
+    "permuted"; "covariance structure" and "covariance permuted" are the same of |covariance|. "block" has the mean
+    |correlation| of two clusters (row, column), "cluster size" a row per cluster. The model "white" has noise for
+    gradients, at depth 0.
+    """
+    import numpy as np
+    import pandas as pd
+    import torch
+
+    from skiplab.measurements.gradient_shattering import GradientShattering
+    from skiplab.randomness import numpy_generator, torch_generator
+    from skiplab.studies.balduzzi2017.images import samples_of
+
+    images = samples_of(settings.data, "train", settings.images, settings.side, bench.device)
+    batch = next(minibatches(settings, images))
+    kind, labels = settings.gradients[0], np.zeros(0, dtype=int)
+    depths = [0] if settings.model == WHITE else sorted({min(settings.depths), max(settings.depths)})
+    rows: list[dict[str, Any]] = []
+    for number, depth in enumerate(depths):
+        bench.tell(number / len(depths), f"{depth} layers")
+        if settings.model == WHITE:
+            drawn = torch_generator(settings.seed, "white gradients")
+            found = GradientShattering(torch.randn(1, *batch[0].flatten(1).shape, generator=drawn))
+        else:
+            found = gradients(build(settings, images, depth).to(bench.device), batch, kind)
+        place = {"depth": depth, "minibatch": 0, "gradient": kind, "row": 0, "column": 0}
+        if number == 0:
+            labels = np.array(clustered(found.gradients[0], settings.clusters, settings.seed))
+            rows += [
+                {**place, "row": cluster, "quantity": "cluster size", "value": size}
+                for cluster, size in enumerate(np.bincount(labels, minlength=settings.clusters).tolist())
+            ]
+        covariance = found.covariance[0].double().cpu().numpy()
+        sizes = np.sqrt(covariance.diagonal())
+        correlation = covariance / np.outer(sizes, sizes)
+        for words, matrix in (("", correlation), ("covariance ", covariance)):
+            stream = numpy_generator(settings.seed, "permuted clusters", depth)
+            shuffled = (stream.permutation(labels) for _ in range(PERMUTATIONS))
+            chance = sum(explained(matrix, each) for each in shuffled) / PERMUTATIONS
+            rows.append({**place, "quantity": f"{words}permuted", "value": chance})
+            rows.append(
+                {**place, "quantity": f"{words}structure", "value": explained(matrix, labels) - chance}
+            )
+        means, counts = block_means(correlation, labels)
+        rows += [
+            {**place, "row": row, "column": column, "quantity": "block", "value": means[row, column]}
+            for row, column in zip(*counts.nonzero(), strict=True)
+        ]
+    return _table(settings, pd.DataFrame(rows))
+
+
+def explained(matrix: np.ndarray, labels: np.ndarray) -> float:
+    """The share of the variance between a symmetric matrix's entries, off the diagonal, that lies between blocks."""
+    import numpy as np
+
+    entries = matrix[np.tril_indices(len(matrix), -1)]
+    means, counts = block_means(matrix, labels)
+    between = (counts * (means - entries.mean()) ** 2).sum()
+    return float(between / ((entries - entries.mean()) ** 2).sum())
+
+
+def block_means(matrix: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and number of a symmetric matrix's entries off the diagonal, by the larger and the smaller cluster.
+
+    A pair of clusters without entries has mean 0.
+    """
+    import numpy as np
+
+    clusters = int(labels.max()) + 1
+    row, column = np.tril_indices(len(matrix), -1)
+    larger, smaller = np.maximum(labels[row], labels[column]), np.minimum(labels[row], labels[column])
+    place, shape = larger * clusters + smaller, (clusters, clusters)
+    counts = np.bincount(place, minlength=clusters**2).reshape(shape)
+    sums = np.bincount(place, matrix[row, column], minlength=clusters**2).reshape(shape)
+    return sums / np.maximum(counts, 1), counts
 
 
 def _table(settings: ConvnetGradients, rows: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,13 @@ from skiplab.studies.balduzzi2017.ll_init.trials import FAMILIES, LOOKS_LINEAR, 
 ROUNDING = 1e-12  # relative; float64 keeps 2e-16, and errors of some 200 layers of 64 terms add up
 
 
-def zero(quantity: str, families: Sequence[str] = FAMILIES) -> Found:
+def linear(results: Results) -> Iterator[Evidence]:
+    """How far networks are from linear, by their outputs and by their gradients, which a linear map has constant."""
+    for quantity, words in (("departure", "outputs"), ("gradient", "gradient")):
+        yield from zero(quantity, words=f", {words}")(results)
+
+
+def zero(quantity: str, families: Sequence[str] = FAMILIES, words: str = "") -> Found:
     """Evidence that a quantity is 0: one row per family and start, with each depth's largest number beside it."""
 
     def found(results: Results) -> Iterator[Evidence]:
@@ -19,7 +25,7 @@ def zero(quantity: str, families: Sequence[str] = FAMILIES) -> Found:
             rows = results.rows(starts, quantity=quantity, family=family, network=start)
             worst = rows.groupby("depth")["value"].max()
             detail = ", ".join(f"{value:.1g} at depth {depth}" for depth, value in worst.items())
-            yield Evidence(f"{family}, {start}", [rows["value"].tolist()], detail=detail)
+            yield Evidence(f"{family}, {start}{words}", [rows["value"].tolist()], detail=detail)
 
     return found
 

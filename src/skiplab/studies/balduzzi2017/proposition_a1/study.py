@@ -57,19 +57,20 @@ STUDY = Study(
     source="proposition A1",
     claims=(
         Claim(
+            "brownian-motion",
+            "Against the fraction of active neurons the gradient of many neurons is Brownian motion: it has "
+            "covariance min(s, t), and the mean of its largest value is √(2/π).",
+            evidence.brownian,
+            kind=Value(),
+            unit="ratio to Brownian motion's",
+        ),
+        Claim(
             "derivative",
             "The derivative of the net is the sum of the weights of active neurons, equation A2.",
             evidence.derivative,
             kind=Exact(rounding=ROUNDING),
             unit="largest deviation",
-            source="equation A2",
-        ),
-        Claim(
-            "covariance",
-            "Against the fraction of active neurons the gradient has covariance min(s, t).",
-            evidence.covariances,
-            kind=Value(),
-            unit="mean of E[f′ₛ f′ₜ]/min(s, t)",
+            source="ours",
         ),
         Claim(
             "eigenvalues",
@@ -77,7 +78,7 @@ STUDY = Study(
             evidence.variances,
             kind=Value(),
             unit="Var F_k",
-            source="appendix A2",
+            source="ours",
         ),
         Claim(
             "uncorrelated",
@@ -85,14 +86,6 @@ STUDY = Study(
             evidence.uncorrelated,
             kind=Equivalent(margin=CORRELATION**2),
             unit="mean of r² − 1/n",
-            source="appendix A2",
-        ),
-        Claim(
-            "largest",
-            "The largest gradient has mean √(2/π), as Brownian motion’s maximum on [0, 1].",
-            evidence.largest,
-            kind=Value(),
-            unit="E[max f′]",
             source="ours",
         ),
         Claim(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -88,18 +88,46 @@ def under_gates(quantity: str, *models: Model) -> Found:
     return found
 
 
+def shallow_of(results: Results) -> list[int]:
+    """The depths, of three or more, between which feedforward nets with batch normalisation are compared."""
+    return sorted(results.settings.shallow_depths)
+
+
+def exponential(results: Results) -> Iterator[Evidence]:
+    """The fall per layer of correlations with batch normalisation, relative to the fall between the shallowest nets.
+
+    1 for an exponential. At one depth alone 2^−10 and the power law 10^−3 are the same number; a power law falls ever
+    more slowly, L^−3 at .45 of the first rate between 5 and 10 layers if that is between 2 and 5.
+    """
+    steps = list(pairwise(shallow_of(results)))
+    rates = [
+        fall(results, real, PLAIN_NORMALISED, "correlation", near, far, float(far - near))
+        for near, far in steps
+    ]
+    first = sum(rates[0]) / len(rates[0])
+    for (near, far), later in zip(steps[1:], rates[1:], strict=True):
+        ratio = sum(later) / len(later) / first if first else math.nan
+        linear = [ratio + (one - ratio * other) / first for one, other in zip(later, rates[0], strict=True)]
+        yield Evidence(
+            f"L = {near} to {far} against {steps[0][0]} to {steps[0][1]}",
+            [linear],
+            paper_value=1.0,
+            detail=f"−ln of correlations rises by {first:.3f} per layer, then by {ratio * first:.3f}; ln 2 is .693",
+        )
+
+
 def halving(results: Results) -> Iterator[Evidence]:
     """The factor per layer of real feedforward nets' correlations, with batch normalisation; ½ in theorem 1.
 
     The L-th root of the ratio of means, linearised as the ratio is.
     """
-    L = min(depths_of(results, real, PLAIN_NORMALISED))  # in deeper nets nothing is left to take a root of
-    values = sample(results, real, PLAIN_NORMALISED, L, "correlation")
-    ratio = sum(values) / len(values)
-    root = ratio ** (1 / L) if ratio > 0 else math.nan
-    linear = [root + root / L * (value / ratio - 1) for value in values]
-    detail = f"correlation {ratio:.3g}, 2^−L {2.0**-L:.3g}"
-    yield Evidence(f"L = {L}", [linear], paper_value=0.5, detail=detail)
+    for L in shallow_of(results):  # in deeper nets nothing is left to take a root of
+        values = sample(results, real, PLAIN_NORMALISED, L, "correlation")
+        ratio = sum(values) / len(values)
+        root = ratio ** (1 / L) if ratio > 0 else math.nan
+        linear = [root + root / L * (value / ratio - 1) for value in values]
+        detail = f"correlation {ratio:.3g}, 2^−L {2.0**-L:.3g}"
+        yield Evidence(f"L = {L}", [linear], paper_value=0.5, detail=detail)
 
 
 def nothing_left(*models: Model) -> Found:
@@ -114,13 +142,17 @@ def nothing_left(*models: Model) -> Found:
     return found
 
 
-def factors(model: Model, expected: float) -> Found:
+def factors(expected: Mapping[Model, float]) -> Found:
     """Evidence on the factor per layer by which real nets' variances grow, from each run's variance."""
 
     def found(results: Results) -> Iterator[Evidence]:
-        for L in depths_of(results, real, model):
-            values = sample(results, real, model, L, "variance")
-            yield Evidence(f"L = {L}", [[value ** (1 / L) for value in values]], paper_value=expected)
+        for model, factor in expected.items():
+            scaled = "" if model.alpha == 1 else "α = 1/√2, "
+            for L in depths_of(results, real, model):
+                values = sample(results, real, model, L, "variance")
+                detail = f"variance {sum(values) / len(values):.3g}"
+                roots = [value ** (1 / L) for value in values]
+                yield Evidence(f"{scaled}L = {L}", [roots], paper_value=factor, detail=detail)
 
     return found
 
@@ -130,16 +162,6 @@ def decaying(results: Results) -> Iterator[Evidence]:
     for shallow, deep in pairwise(depths_of(results, real, RESIDUAL)):
         both = [sample(results, real, RESIDUAL, L, "correlation") for L in (shallow, deep)]
         yield Evidence(f"L = {shallow} against {deep}", both)
-
-
-def variances(model: Model, expected: float) -> Found:
-    """Evidence on real nets' variances, one number per run."""
-
-    def found(results: Results) -> Iterator[Evidence]:
-        for L in depths_of(results, real, model):
-            yield Evidence(f"L = {L}", [sample(results, real, model, L, "variance")], paper_value=expected)
-
-    return found
 
 
 def rate_per_layer(results: Results, trial: Trial, model: Model, L: int) -> list[float]:
@@ -255,10 +277,10 @@ def powers(results: Results) -> Iterator[Evidence]:
 
 
 def sublinear(results: Results) -> Iterator[Evidence]:
-    """1 less the power of 1/L by which real nets' correlations fall with batch normalisation, in every step."""
+    """The power of 1/L by which real nets' correlations fall with batch normalisation, less ½, in every step."""
     for near, far in pairwise(depths_of(results, real, NORMALISED)):
         falls = fall(results, real, NORMALISED, "correlation", near, far, math.log(far / near))
-        yield Evidence(f"L = {near} to {far}", [[1 - value for value in falls]])
+        yield Evidence(f"L = {near} to {far}", [[value - 0.5 for value in falls]])
 
 
 def on_nets(*models: Model, correct: bool) -> Found:
@@ -329,7 +351,7 @@ def means(results: Results) -> Iterator[Evidence]:
 def growth(results: Results) -> Iterator[Evidence]:
     """The factor per layer by which gradients' variance grows, from each run's variance."""
     batch = results.settings.batch
-    for L in depths_of(results, real, PLAIN_NORMALISED):
+    for L in sorted(results.settings.depths):
         # The first layer normalises inputs of variance 1, and so does not add to the growth.
         found = [value ** (1 / (L - 1)) for value in sample(results, real, PLAIN_NORMALISED, L, "variance")]
         finite = 2 ** (corrected(PLAIN_NORMALISED, L, batch).log2_variance / (L - 1))

@@ -13,6 +13,7 @@ from skiplab.studies.balduzzi2017.theorems.models import (
     GATED,
     NORMALISED,
     NORMALISED_TENTH,
+    PLAIN_NORMALISED,
     REAL,
     RESCALED,
     RESIDUAL,
@@ -48,6 +49,7 @@ class Settings:
     width: int = 1000
     batch: int = 500
     depths: tuple[int, ...] = (10, 30, 100)
+    shallow_depths: tuple[int, ...] = (2, 5, 10)
     gated_runs: int = 100
     gated_nets: int = 10
     gated_width: int = 1000
@@ -65,6 +67,7 @@ class Settings:
 QUICK = {
     "width": 256,
     "batch": 64,
+    "shallow_depths": (2, 4, 6),
     "gated_runs": 50,
     "gated_nets": 4,
     "gated_width": 512,
@@ -80,6 +83,7 @@ SMOKE = {
     "width": 16,
     "batch": 8,
     "depths": (2, 3, 20),
+    "shallow_depths": (2, 3, 4),
     "gated_runs": 3,
     "gated_nets": 2,
     "gated_width": 16,
@@ -104,6 +108,13 @@ def trials(results: Results) -> list[Call]:
         for model in real_models(settings, L):
             wanted = subset(RealNets, settings, model=model.name, L=L, seed=first)
             calls.append(real.of(wanted, f"{model.name} nets, L = {L}"))
+    calls += [
+        real.of(
+            subset(RealNets, settings, model=PLAIN_NORMALISED.name, L=L, seed=first),
+            f"{PLAIN_NORMALISED.name} nets, L = {L}",
+        )
+        for L in sorted({*settings.shallow_depths} - {*settings.depths}, reverse=True)
+    ]
     sizes = (settings.gated_runs, settings.gated_nets, settings.gated_width, settings.gated_samples)
     for L in sorted(settings.gated_depths, reverse=True):
         calls += [
@@ -131,7 +142,7 @@ def trials(results: Results) -> list[Call]:
 
 def _check(settings: Settings) -> None:
     """Refuse before the first trial what no row of the table could be made of."""
-    for name in ("depths", "gated_depths"):
+    for name in ("depths", "shallow_depths", "gated_depths"):
         for L in getattr(settings, name):
             require(
                 2 <= L <= DEEPEST,
@@ -145,6 +156,7 @@ def _check(settings: Settings) -> None:
         )
     require(settings.batch >= 4, f"batch is {settings.batch}, but 1/variance has no mean below 4 samples.")
     at_least("gated_samples", settings.gated_samples, 2)
+    at_least("the number of shallow_depths", len({*settings.shallow_depths}), 3)
 
 
 def real_models(settings: Settings, L: int) -> list[Model]:
