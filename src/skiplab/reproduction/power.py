@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from skiplab.reproduction.verdict import Verdict
 
 ENOUGH = 0.8  # of studies that would see an effect that is there
-MOST_RUNS = 100_000  # more is no remedy
+MOST_RUNS = 1_000  # more is no remedy: nobody makes them
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def smallest_seen(runs: int, level: float = 0.05) -> float:
 
 
 def runs_to_settle(row: Verdict) -> int | None:
-    """The runs that would settle an undecided row if statistic and spread stayed as they are; None if none would."""
+    """The runs that would settle an undecided row if statistic and spread stayed as they are; None beyond 1,000."""
     from scipy import stats
 
     if row.verdict != UNDECIDED or None in (row.statistic, row.spread, row.level):
@@ -102,11 +102,9 @@ def runs_to_settle(row: Verdict) -> int | None:
         return float(stats.t.isf(level / 2, runs - 1)) * spread / math.sqrt(runs) < reach
 
     # Half-widths shrink with every run, so the least number is found by halving.
-    fewer, enough = 1, max(row.runs, 2)
-    while not settled(enough):
-        fewer, enough = enough, 2 * enough
-        if enough > MOST_RUNS:
-            return None
+    fewer, enough = 1, max(row.runs, MOST_RUNS)
+    if not settled(enough):
+        return None
     while enough - fewer > 1:
         middle = (fewer + enough) // 2
         fewer, enough = (fewer, middle) if settled(middle) else (middle, enough)
