@@ -22,7 +22,7 @@ from skiplab.studies.yu2019.untrained import (
 
 FIVE_PERCENT, TEN_PERCENT = Value(tolerance=0.05), Value(tolerance=0.1)
 ONE_OF_OURS = Value(tolerance=0.0, spread="range")  # a number of one random network
-A_BIN = Value(tolerance=0.05 / 0.9)  # .9 ± .05
+ABOUT = Value(tolerance=0.05 / 0.9)  # .9 ± .05
 A_HUNDREDTH, HALF_A_PERCENT = Greater(worth=0.01), Greater(worth=0.005)
 A_TWENTIETH = Greater(worth=0.05)
 
@@ -132,7 +132,7 @@ STUDY = Study(
             "mode-stays-high",
             "After training the mode of ID entries, with the ones, is still around .9.",
             evidence.mode,
-            A_BIN,
+            ABOUT,
             unit="weight",
             source="supplement C",
         ),
@@ -142,7 +142,7 @@ STUDY = Study(
             evidence.small_beside_one,
             A_HUNDREDTH,
             unit=".1 less the rms change",
-            source="section 4.2",
+            source="ours",
         ),
         Claim(
             "changes-small-beside-distance",
