@@ -144,7 +144,9 @@ def test_stem_and_output_which_have_no_identity_do_not_decide() -> None:
     table = results.parts[0].table.copy()
     ends = table["layer"].isin([1, 20]) & (table["model"] == RESIDUAL)
     table.loc[ends & table["quantity"].str.startswith("noise_absolute"), "value"] += 4.0
-    changed = Results(results.settings, [dataclasses.replace(results.parts[0], table=table), *results.parts[1:]])
+    changed = Results(
+        results.settings, [dataclasses.replace(results.parts[0], table=table), *results.parts[1:]]
+    )
     rows = rows_by_condition(STUDY, changed, "same-noise")
     assert rows["deviation 0.01 of every weight"].statistic == pytest.approx(0.4, abs=0.02)
     further = rows["deviation 0.01 of every weight, stem and output too"]

@@ -39,7 +39,8 @@ def made_up(
 ) -> Results:
     """Networks that end with these losses and errors, at the paper's rates and at the slow one.
 
-    ``dead`` of 13 plain networks learn nothing at the higher rates (or at each by itself), ``dead_pairs`` at the paper's and 32 layers.
+    ``dead`` of 13 plain networks learn nothing at the higher rates (or at each by itself), ``dead_pairs`` at the
+    paper's and 32 layers.
     """
     stages: dict[str, list[Row]] = {"train_pairs": [], common_rate.__name__: [], higher_rates.__name__: []}
     slow_losses, slow_errors = slow_losses or losses, slow_errors or errors

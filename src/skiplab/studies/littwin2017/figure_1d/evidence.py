@@ -49,9 +49,12 @@ def grow(results: Results) -> Iterator[Evidence]:
         yield _further(words, [other], stage, learned(results, stage, until))
 
 
-def _further(words: str, samples: list[np.ndarray], stage: str, detail: str = "", **own: bool) -> Evidence:
+def _further(
+    words: str, samples: list[np.ndarray], stage: str, detail: str = "", paired: bool = False
+) -> Evidence:
     """An unjudged row, which says so where scales start elsewhere."""
-    return Evidence(words, samples, headline=False, detail=detail, other_scale=stage == UNIFORM, **own)
+    other = stage == UNIFORM
+    return Evidence(words, samples, headline=False, detail=detail, paired=paired, other_scale=other)
 
 
 def first_grows(results: Results) -> Iterator[Evidence]:

@@ -69,8 +69,8 @@ STUDY = Study(
     claims=(
         Claim(
             "scales-grow",
-            "From λ = 1 on, at learning rate .1, training increases |λ| of batch normalisation in the layers that have "
-            "a skip.",
+            "From λ = 1 on, at learning rate .1, training increases |λ| of batch normalisation in the layers that "
+            "have a skip.",
             evidence.grow,
             A_TWENTIETH,
             unit="mean |λ|",

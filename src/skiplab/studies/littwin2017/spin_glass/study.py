@@ -50,8 +50,8 @@ STUDY = Study(
     claims=(
         Claim(
             "equation-33",
-            "For index 0, minima, the logarithm of the mean number of critical points, per spin, tends to the θ of eq 33, "
-            "which the paper quotes from Auffinger & Ben Arous, for pure models and mixtures.",
+            "For index 0, minima, the logarithm of the mean number of critical points, per spin, tends to the θ of "
+            "eq 33, which the paper quotes from Auffinger & Ben Arous, for pure models and mixtures.",
             evidence.limits,
             kind=Equivalent(margin=evidence.TOLERANCE),
             source="equation 33",

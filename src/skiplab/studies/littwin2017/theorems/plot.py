@@ -52,7 +52,7 @@ def _steps(ax: Axes, results: Results) -> None:
     ax.set_ylim(1e-8, 1e5)
     ax.add_artist(ax.legend(loc="lower right", fontsize=6, handlelength=1.2, borderaxespad=0.1))
     looks: dict[str, dict[str, Any]] = {
-        "median over networks": {"marker": "o", "markersize": 3.5},
+        "median": {"marker": "o", "markersize": 3.5},
         "largest": {"linestyle": ":", "linewidth": 0.9},
     }
     keys = [Line2D([], [], color="#444444", label=words, **look) for words, look in looks.items()]

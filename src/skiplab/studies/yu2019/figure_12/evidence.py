@@ -274,6 +274,8 @@ def full_at_end(results: Results) -> Iterator[Evidence]:
     yield Evidence("all layers", _full(results, LAST), paired=True)
     for words, quantity in MODES.items():
         yield Evidence(f"all layers, {words}", _full(results, LAST, quantity), headline=False, paired=True)
+
+
 @where_trained("rise with the layer and fall with training")
 def full_as_simplified(results: Results) -> Iterator[Evidence]:
     """Full networks: how far σ rises with the layer in residual ones, at first and less later; its fall in both."""

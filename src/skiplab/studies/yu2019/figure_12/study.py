@@ -57,8 +57,8 @@ STUDY = Study(
         ),
         Claim(
             "residual-above-plain-by-two-points",
-            "In every layer, after the first iteration and after the last, more than two further channels in a hundred "
-            "have dominant flows in simplified residual networks than in plain ones.",
+            "In every layer, after the first iteration and after the last, simplified residual networks have "
+            "dominant flows in over two channels in a hundred more than plain ones.",
             evidence.above_plain_by,
             kind=TWO_POINTS,
             source="ours",
@@ -88,8 +88,8 @@ STUDY = Study(
         ),
         Claim(
             "steeper-at-first",
-            "In simplified residual networks σ rises more steeply with the layer at the start of training than at its "
-            "end.",
+            "In simplified residual networks σ rises more steeply with the layer at the start of training than at "
+            "its end.",
             evidence.steeper_first,
             unit="rise of σ over all layers",
             source="supplement D.4.2",

@@ -83,7 +83,7 @@ STUDY = Study(
         ),
         Claim(
             "gap-peaks",
-            "The gap in training loss widens from the beginning of training until around epoch 15, where it is widest.",
+            "The gap in training loss widens from the beginning until around epoch 15, where it is widest.",
             evidence.gap_peaks,
             FIVE_EPOCHS,
             unit="epoch",

@@ -110,7 +110,11 @@ def _by_size(ax: Axes, results: Results) -> None:
             ax.axhline(above - 0.7, color="#BBBBBB", linewidth=0.6)
     ax.set_ylim(places[-1] + 0.6, -1.6)
     ax.grid(False, axis="y")
-    ax.set(xlabel="change, plain / residual", ylabel="size of the noise", title="mean over layers 2 to " f"{results.settings.first_depth - 1}")
+    ax.set(
+        xlabel="change, plain / residual",
+        ylabel="size of the noise",
+        title=f"mean over layers 2 to {results.settings.first_depth - 1}",
+    )
 
 
 def _by_dose(ax: Axes, results: Results, quantity: str, layer: int, is_log: bool) -> None:

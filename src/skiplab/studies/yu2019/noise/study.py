@@ -73,8 +73,8 @@ STUDY = Study(
     claims=(
         Claim(
             "same-noise",
-            "The same amount of noise in the weights of one layer changes the outputs of residual networks less, by an "
-            "amount worth having: a tenth, in the mean over layers with an identity.",
+            "The same amount of noise in the weights of one layer changes the outputs of residual networks less, by "
+            "an amount worth having: a tenth, in the mean over layers with an identity.",
             evidence.smaller_effect("absolute"),
             unit="ln ‖Δy‖/‖y‖",
             source="section 5",

@@ -98,15 +98,15 @@ STUDY = Study(
         ),
         Claim(
             "one-of-ours-before",
-            "Before training the paper's plain network could be one of ours by the mean of its weights and by how "
-            "many exceed .7.",
+            "Before training the mean of the paper's plain weights, and how many of them exceed .7, lie in the range "
+            "of plain networks that we draw.",
             evidence.one_of_ours_before,
             ONE_OF_OURS,
             source="table 3 and supplement C",
         ),
         Claim(
             "one-of-ours-after",
-            "After training it could be one of ours by how many weights exceed .7.",
+            "After training the number of the paper's plain weights that exceed .7 lies in the range of ours.",
             evidence.one_of_ours_after,
             ONE_OF_OURS,
             source="ours",
