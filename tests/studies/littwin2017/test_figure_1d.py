@@ -11,13 +11,14 @@ import pandas as pd
 import pytest
 
 from skiplab.reproduction import Results
+from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.results import Part
 from skiplab.reproduction.runner import results_of
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import judge
 from skiplab.studies.littwin2017.figure_1d import STUDY
-from skiplab.studies.littwin2017.figure_1d.evidence import grow, in_the_others_direction
+from skiplab.studies.littwin2017.figure_1d.evidence import UNIFORM, grow, in_the_others_direction
 from skiplab.studies.littwin2017.figure_1d.study import RISING, STRIP, networks
 from skiplab.studies.littwin2017.toy_settings import trend_epochs
 from skiplab.studies.littwin2017.toys import Mixture, train
@@ -25,7 +26,7 @@ from skiplab.studies.littwin2017.toys import Mixture, train
 
 def made_up(
     skipped: float = 0.3,
-    first: float = -0.1,
+    first: float = 0.6,
     *,
     late: float = 0.0,
     diverged: int = 0,
@@ -61,6 +62,8 @@ def test_on_scales_as_the_paper_has_them_every_claim_holds() -> None:
         ({"skipped": -0.1, "first": 0.3}, {"scales-grow", "scales-grow-steadily"}),
         ({"skipped": 0.0, "first": 0.3}, {"scales-grow"}),
         ({"first": 0.3}, {"first-layer-differs"}),
+        ({"first": -0.1}, {"first-layer-grows"}),
+        ({"first": 0.02}, {"first-layer-grows"}),  # less than is worth having
         ({"skipped": 0.3, "late": 0.28}, {"scales-grow"}),
     ],
 )
@@ -111,7 +114,24 @@ def test_what_still_rose_is_trained_to_the_end_and_compared_at_the_strips_end_to
     (own,) = made.parts
     rows = list(grow(Results(rising, [own, dataclasses.replace(own, stage="rate .5")])))
     lengths = {row.condition: float(np.mean(row.samples[0])) for row in rows if "rate .5" in row.condition}
-    assert lengths == pytest.approx({"rate .5": 0.3 * 50 / 200, "rate .5, 200 epochs": 0.3}, abs=1e-9)
+    assert lengths == pytest.approx(
+        {"rate .5, 50 epochs": 0.3 * 50 / 200, "rate .5, 200 epochs": 0.3}, abs=1e-9
+    )
+
+
+def test_rows_whose_scales_start_elsewhere_say_so() -> None:
+    """Scales fall from 1 and rise from U(0, 1): the verdict depends on where they start."""
+    settings = dataclasses.replace(STUDY.settings["paper"], strip=(UNIFORM,))
+    at = tuple(sorted({0, *trend_epochs(50), *trend_epochs(200)}))
+    own, other = made_up(-0.1, at=at).parts[0], made_up(0.3, at=at).parts[0]
+    results = Results(settings, [own, dataclasses.replace(other, stage=UNIFORM)])
+    for claim in STUDY.claims:
+        rows = list(claim.evidence(results))
+        marked = [row.condition for row in rows if row.other_scale]
+        assert marked == [f"{UNIFORM}, 50 epochs", f"{UNIFORM}, 200 epochs"]
+    found = {each.claim: each for each in judgements(judge(STUDY, results, "paper"))}
+    assert found["scales-grow"].verdict == "contradicted"
+    assert found["scales-grow"].depends.startswith("depends on the initial scale: holds in 2 of 2")
 
 
 def test_the_smoke_run_has_its_three_panels(smoke_run: Callable[[Study], StudyRun]) -> None:
@@ -119,4 +139,6 @@ def test_the_smoke_run_has_its_three_panels(smoke_run: Callable[[Study], StudyRu
     by_layer, over, strip = figure.axes
     assert [text.get_text() for text in over.get_legend().get_texts()] == ["first layer", "skipped layers"]
     assert by_layer.get_legend() is not None
-    assert [text.get_text() for text in strip.get_yticklabels()] == ["headline", "rate .01", "BN before ReLU"]
+    assert [text.get_text() for text in strip.get_yticklabels()] == [
+        "λ = 1, rate .1", "rate .01", "BN before ReLU",
+    ]  # fmt: skip

@@ -131,7 +131,30 @@ def test_a_norm_with_the_1_is_compared_with_plain_networks_own() -> None:
 def test_the_sentence_is_about_all_three_sizes() -> None:
     rows = rows_by_condition(STUDY, made_up(), "same-noise")
     assert sum(row.headline for row in rows.values()) == 3
+    row = rows["deviation 0.01 of every weight"]
+    assert row.statistic == pytest.approx(0.4, abs=0.02)
+    less = 1 - np.exp(-row.statistic)
+    assert row.detail == (
+        f"residual networks change {less:.1%} less in the mean over layers; less in 18 of 18 layers"
+    )
+
+
+def test_stem_and_output_which_have_no_identity_do_not_decide() -> None:
+    results = made_up()
+    table = results.parts[0].table.copy()
+    ends = table["layer"].isin([1, 20]) & (table["model"] == RESIDUAL)
+    table.loc[ends & table["quantity"].str.startswith("noise_absolute"), "value"] += 4.0
+    changed = Results(
+        results.settings, [dataclasses.replace(results.parts[0], table=table), *results.parts[1:]]
+    )
+    rows = rows_by_condition(STUDY, changed, "same-noise")
     assert rows["deviation 0.01 of every weight"].statistic == pytest.approx(0.4, abs=0.02)
+    further = rows["deviation 0.01 of every weight, stem and output too"]
+    assert (further.headline, further.statistic) == (False, pytest.approx(0.0, abs=0.02))
+
+
+def test_only_equal_noise_is_the_papers() -> None:
+    assert [claim.id for claim in STUDY.claims if claim.source != "ours"] == ["same-noise"]
 
 
 def test_pairs_are_those_of_table_1_and_doses_differ_in_one_thing() -> None:

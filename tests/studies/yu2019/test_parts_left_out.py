@@ -15,7 +15,15 @@ from skiplab.studies.yu2019.pairs import PairSettings, is_papers
 
 LEFT_OUT: dict[str, tuple[dict[str, Any], set[str]]] = {
     "yu2019/table-4": ({"controls": False}, {"gap-without-decay"}),
-    "yu2019/figure-12": ({"fully_fledged": False}, {"full-above-plain-at-first", "full-alike-at-the-end"}),
+    "yu2019/figure-12": (
+        {"fully_fledged": False},
+        {
+            "full-above-plain-at-first",
+            "full-alike-at-the-end",
+            "full-as-simplified",
+            "full-closer-in-shallow-layers",
+        },
+    ),
     "yu2019/interlayer-cushion": (
         {"fully_fledged": False},
         {"residual-larger-cushion", "printed-residual"},

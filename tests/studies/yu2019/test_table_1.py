@@ -33,13 +33,14 @@ def made_up(
     *,
     slow_losses: dict[str, dict[int, float]] | None = None,
     slow_errors: dict[str, dict[int, float]] | None = None,
-    dead: int = 13,
+    dead: int | dict[float, int] = 13,
     dead_pairs: int = 0,
     settings: Any = PAPER,
 ) -> Results:
     """Networks that end with these losses and errors, at the paper's rates and at the slow one.
 
-    ``dead`` of 13 plain networks learn nothing at the higher rates, ``dead_pairs`` at the paper's and 32 layers.
+    ``dead`` of 13 plain networks learn nothing at the higher rates (or at each by itself), ``dead_pairs`` at the
+    paper's and 32 layers.
     """
     stages: dict[str, list[Row]] = {"train_pairs": [], common_rate.__name__: [], higher_rates.__name__: []}
     slow_losses, slow_errors = slow_losses or losses, slow_errors or errors
@@ -64,7 +65,8 @@ def made_up(
             }.items():
                 stages[common_rate.__name__] += rows_of(model, depth, quantity, numbers, **where)
     for rate in settings.higher_rates:
-        ends = [math.nan if seed == 0 else 0.9 if seed < dead else 0.6 for seed in range(settings.rate_runs)]
+        many = dead[rate] if isinstance(dead, dict) else dead
+        ends = [math.nan if seed == 0 else 0.9 if seed < many else 0.6 for seed in range(settings.rate_runs)]
         stages[higher_rates.__name__] += rows_of(PLAIN, 44, "error", ends, epoch=5, rate=rate)
     for words in PILOTS:
         for quantity, number in (("loss", 0.045), ("test_error", 0.115)):
@@ -100,13 +102,17 @@ LEVEL = {"printed-losses", "printed-errors"}
         ({"errors": changed(ERRORS, residual={44: 0.135})}, {"residual-error-stays"}),
         ({"errors": changed(ERRORS, residual={44: 0.09})}, {"residual-error-stays"}),
         ({"losses": changed(LOSSES, plain={44: 0.125}), "slow_losses": LOSSES}, {"plain-degrades-more"}),
-        ({"dead": 2}, {"higher-rates-fail"}),
+        ({"dead": 2}, {"higher-rates-fail", "every-higher-rate-fails"}),
+        ({"dead": {1e-2: 13, 5e-3: 13, 3e-3: 2}}, {"every-higher-rate-fails"}),
         # At equal rates nothing remains of what 44 layers show at unequal ones.
         (
             {"slow_losses": changed(LOSSES, plain={20: 0.043, 44: 0.074})},
-            {"residual-lower-loss", "plain-degrades-more-at-equal-rates"},
+            {"residual-lower-loss-at-equal-rates", "plain-degrades-more-at-equal-rates"},
         ),
-        ({"slow_errors": changed(ERRORS, plain={20: 0.1131, 44: 0.1182})}, {"residual-lower-error"}),
+        (
+            {"slow_errors": changed(ERRORS, plain={20: 0.1131, 44: 0.1182})},
+            {"residual-lower-error-at-equal-rates"},
+        ),
     ],
 )  # fmt: skip
 def test_other_numbers_contradict(results: dict[str, Any], wrong: set[str]) -> None:
@@ -154,6 +160,8 @@ def test_claims_on_all_depths_wait_for_a_depth_that_is_left_out() -> None:
     of_44 = {
         "residual-lower-loss",
         "residual-lower-error",
+        "residual-lower-loss-at-equal-rates",
+        "residual-lower-error-at-equal-rates",
         "plain-degrades-more",
         "plain-degrades-more-at-equal-rates",
         "plain-error-rises",
@@ -165,7 +173,7 @@ def test_claims_on_all_depths_wait_for_a_depth_that_is_left_out() -> None:
     assert {each.verdict for each in found if each.claim not in of_44} == {"holds"}
     rows = rows_by_condition(STUDY, results, "residual-lower-loss")
     missing = [words for words, row in rows.items() if row.missing]
-    assert missing == ["44 layers", "44 layers, both at 0.001, 100 epochs"]
+    assert missing == ["44 layers"]
     assert {row.verdict for words, row in rows.items() if words not in missing} == {"holds"}
     rows = rows_by_condition(STUDY, results, "residual-error-stays")
     assert {words: row.headline for words, row in rows.items()} == {
@@ -179,9 +187,21 @@ def test_the_gap_and_degradation_are_one_claim_of_the_papers() -> None:
     assert [words for words, row in rows.items() if row.headline] == [
         "20 → 32 layers", "20 → 44 layers", "32 → 44 layers",
     ]  # fmt: skip
-    assert {claim.id for claim in STUDY.claims if claim.source == "ours"} == {
-        "plain-degrades-more-at-equal-rates"
-    }
+
+
+def test_controls_and_the_literal_reading_of_larger_rates_are_ours() -> None:
+    assert [claim.id for claim in STUDY.claims if claim.source == "ours"] == [
+        "residual-lower-loss-at-equal-rates",
+        "residual-lower-error-at-equal-rates",
+        "plain-degrades-more-at-equal-rates",
+        "every-higher-rate-fails",
+    ]
+    rows = rows_by_condition(STUDY, made_up(), "residual-lower-error")
+    assert [words for words, row in rows.items() if row.headline] == ["20 layers", "32 layers", "44 layers"]
+    rows = rows_by_condition(STUDY, made_up(), "residual-lower-error-at-equal-rates")
+    assert [words for words, row in rows.items() if row.headline] == ["44 layers, both at 0.001, 100 epochs"]
+    rows = rows_by_condition(STUDY, made_up(), "higher-rates-fail")
+    assert list(rows) == ["44 layers, rate 0.01, 5 epochs"]
 
 
 def test_networks_that_diverge_count_as_dead() -> None:

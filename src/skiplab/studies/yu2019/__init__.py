@@ -27,6 +27,7 @@ PAPER = Paper(
     arxiv="1905.10944",
     explains="Identity connections make weights on the diagonal large, so that the same noise changes outputs less.",
     carried_by=(
+        "transform same-training-with-decay",
         "table-1 residual-lower-error",
         "figure-2 lower-error-at-equal-risk",
         "figure-3 tenth-layer",

@@ -121,7 +121,7 @@ STUDY = Study(
             "than half of Σ ε_r², at 100 layers and in the limit.",
             evidence.start_mass,
             unit="weight that lacks",
-            source="section 3",
+            source="ours",
         ),
         Claim(
             "legendre",

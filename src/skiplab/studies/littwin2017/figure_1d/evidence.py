@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 HEADLINE = "headline"
+UNIFORM = "λ starts U(0, 1)"  # the one condition in which scales start elsewhere than at 1
 
 
 def growth(
@@ -28,7 +29,7 @@ def beside(results: Results) -> Iterator[tuple[str, str, int]]:
     """The strip's conditions in words, their stages, and until which epoch: the strip's, and the last one trained."""
     short, last = results.settings.strip_epochs, results.settings.epochs
     for stage in stages(results)[1:]:
-        yield stage, stage, short
+        yield f"{stage}, {short} epochs" if last > short else stage, stage, short
         if stage in results.settings.whole and last > short:
             yield f"{stage}, {last} epochs", stage, last
 
@@ -45,23 +46,35 @@ def grow(results: Results) -> Iterator[Evidence]:
     yield Evidence(f"skipped layers, {settings.strip_epochs} epochs", [short], headline=False)
     for words, stage, until in beside(results):
         other = growth(results, stage, until=until)[:, 1:].mean(1)
-        yield Evidence(words, [other], headline=False, detail=learned(results, stage, until))
+        yield _further(words, [other], stage, learned(results, stage, until))
+
+
+def _further(
+    words: str, samples: list[np.ndarray], stage: str, detail: str = "", paired: bool = False
+) -> Evidence:
+    """An unjudged row, which says so where scales start elsewhere."""
+    other = stage == UNIFORM
+    return Evidence(words, samples, headline=False, detail=detail, paired=paired, other_scale=other)
+
+
+def first_grows(results: Results) -> Iterator[Evidence]:
+    """Growth of the first layer; under other choices unjudged."""
+    yield Evidence("layer 1", [growth(results)[:, 0]], detail=learned(results, HEADLINE))
+    for words, stage, until in beside(results):
+        yield _further(words, [growth(results, stage, until=until)[:, 0]], stage)
 
 
 def grow_steadily(results: Results) -> Iterator[Evidence]:
     """Means over skipped layers at the first epoch and after every eighth of the training."""
-    yield _steadily(results, "skipped layers", HEADLINE, results.settings.epochs, headline=True)
+    yield Evidence("skipped layers", _checkpoints(results, HEADLINE, results.settings.epochs), paired=True)
     for words, stage, until in beside(results):
-        yield _steadily(results, words, stage, until)
+        yield _further(words, _checkpoints(results, stage, until), stage, paired=True)
 
 
-def _steadily(
-    results: Results, condition: str, stage: str, until: int, *, headline: bool = False
-) -> Evidence:
+def _checkpoints(results: Results, stage: str, until: int) -> list[np.ndarray]:
     epochs, found = over_epochs(results, stage, "scale")
     chosen = [list(epochs).index(epoch) for epoch in trend_epochs(until)]
-    samples = [found[:, place, 1:].mean(1) for place in chosen]
-    return Evidence(condition, samples, paired=True, headline=headline)
+    return [found[:, place, 1:].mean(1) for place in chosen]
 
 
 def first_differs(results: Results) -> Iterator[Evidence]:
@@ -73,7 +86,10 @@ def first_differs(results: Results) -> Iterator[Evidence]:
         words = "more" if len(apart) and apart.mean() > 0 else "less"
         detail = f"the first layer grows {words} by {abs(apart.mean()):.2f}" if len(apart) else ""
         judged = in_the_others_direction(apart)
-        yield Evidence(condition, [judged], headline=stage == HEADLINE, detail=detail)
+        if stage == HEADLINE:
+            yield Evidence(condition, [judged], detail=detail)
+        else:
+            yield _further(condition, [judged], stage, detail)
 
 
 def in_the_others_direction(differences: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from skiplab.studies.littwin2017.toy_evidence import over_epochs
 
 FIRST, SKIPPED = "#D55E00", "#0072B2"
 LINES = 6  # epochs of panel a
+DECIDING = "λ = 1, rate .1"
 
 
 def draw(results: Results) -> Figure:
@@ -55,9 +56,10 @@ def _over_training(ax: Axes, results: Results) -> None:
 def _strip(ax: Axes, results: Results) -> None:
     """What is gained after the strip's epochs and, where there are more, at the end; each dot a network."""
     short, last = results.settings.strip_epochs, results.settings.epochs
-    rows = [(HEADLINE, HEADLINE, short), *beside(results)]
+    rows = [(DECIDING, HEADLINE, short), *beside(results)]
     if last > short:
-        rows.insert(1, (f"{HEADLINE}, {last} epochs", HEADLINE, last))
+        rows[0] = (f"{DECIDING}, {short} epochs", HEADLINE, short)
+        rows.insert(1, (f"{DECIDING}, {last} epochs", HEADLINE, last))
     for place, (_, stage, until) in enumerate(rows):
         moved = growth(results, stage, until=until)
         for label, values, colour, shift in (
@@ -70,6 +72,6 @@ def _strip(ax: Axes, results: Results) -> None:
     ax.axvline(0.0, color="#888888", linewidth=0.7, linestyle=(0, (3, 3)))
     ax.set_yticks(range(len(rows)), [words for words, _, _ in rows], fontsize=6)
     ax.invert_yaxis()
-    ax.set(xlabel=rf"gain of mean $|\lambda_l|$" f"\nin {short} epochs")
+    ax.set(xlabel=r"gain of mean $|\lambda_l|$")
     ax.grid(False, axis="y")
     key_above(ax)

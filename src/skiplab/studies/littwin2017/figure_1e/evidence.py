@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skiplab.reproduction import Evidence, Results
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 HEADLINE, SMALL = "gain 1", "gain .3"
+
+
+def further(results: Results) -> Iterator[tuple[str, str]]:
+    """The conditions beside the deciding one: in words, with how long they are trained if that is shorter; stages."""
+    short, last = results.settings.strip_epochs, results.settings.epochs
+    for stage in stages(results)[1:]:
+        yield f"{stage}, {short} epochs" if last > short else stage, stage
 
 
 def norms(results: Results, stage: str, quantity: str = "weight_norm") -> tuple[np.ndarray, np.ndarray]:
@@ -28,8 +36,8 @@ def grows(results: Results) -> Iterator[Evidence]:
     yield _growth(results, HEADLINE, words="hidden layers alone", quantity="hidden_norm")
     short = results.settings.strip_epochs
     yield _growth(results, HEADLINE, words=f"{short} epochs", until=short)
-    for stage in stages(results)[1:]:
-        yield _growth(results, stage)
+    for condition, stage in further(results):
+        yield replace(_growth(results, stage), condition=condition)
 
 
 def _growth(
@@ -58,12 +66,12 @@ def _growth(
 
 def grows_steadily(results: Results) -> Iterator[Evidence]:
     """‖w‖ at the first epoch and after every eighth of the training."""
-    for stage in stages(results):
+    for condition, stage in ((HEADLINE, HEADLINE), *further(results)):
         epochs, found = norms(results, stage)
         chosen = [list(epochs).index(epoch) for epoch in trend_epochs(int(epochs.max()))]
         samples = [found[:, place] for place in chosen]
         other = stage == SMALL
-        yield Evidence(stage, samples, paired=True, headline=stage == HEADLINE, other_scale=other)
+        yield Evidence(condition, samples, paired=True, headline=stage == HEADLINE, other_scale=other)
 
 
 def shares(
@@ -85,8 +93,8 @@ def force(results: Results) -> Iterator[Evidence]:
         (f"{HEADLINE}, from epoch 2", HEADLINE, 2, None),
         (f"{HEADLINE}, {short} epochs", HEADLINE, 1, short),
     ]
-    for stage in stages(results)[1:]:
-        spans += [(stage, stage, 1, None), (f"{stage}, from epoch 2", stage, 2, None)]
+    for words, stage in further(results):
+        spans += [(words, stage, 1, None), (f"{words}, from epoch 2", stage, 2, None)]
     for condition, stage, since, until in spans:
         kept = len(norms(results, stage)[1])
         noise = shares(results, stage, "noise", since, until).mean() if kept else float("nan")

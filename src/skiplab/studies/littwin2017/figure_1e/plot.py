@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, key_above, new_figure, panel_letter
 from skiplab.reproduction import Results
-from skiplab.studies.littwin2017.figure_1e.evidence import HEADLINE, norms, shares
+from skiplab.studies.littwin2017.figure_1e.evidence import HEADLINE, further, norms, shares
 from skiplab.studies.littwin2017.toy_evidence import stages
 from skiplab.studies.littwin2017.toys import train
 
@@ -67,8 +67,9 @@ def _parts(ax: Axes, results: Results) -> None:
 def _sums(ax: Axes, results: Results) -> None:
     """Sums of both parts after the strip's epochs, and of the deciding networks at the end; dots are networks."""
     short, last = results.settings.strip_epochs, results.settings.epochs
-    rows = [(stage, stage, short) for stage in stages(results)]
+    rows = [(words, stage, short) for words, stage in ((HEADLINE, HEADLINE), *further(results))]
     if last > short:
+        rows[0] = (f"{HEADLINE}, {short} epochs", HEADLINE, short)
         rows.insert(1, (f"{HEADLINE}, {last} epochs", HEADLINE, last))
     for place, (_, stage, until) in enumerate(rows):
         for label, quantity, colour, shift in ((PUSH, "force", FORCE, -0.15), (STEPS, "noise", NOISE, 0.15)):
@@ -85,5 +86,5 @@ def _sums(ax: Axes, results: Results) -> None:
     ax.grid(False, axis="y")
     ax.set_yticks(range(len(rows)), [words.replace(", ", ",\n") for words, _, _ in rows], fontsize=6.5)
     ax.invert_yaxis()
-    ax.set(xlabel=rf"added to $\Vert w\Vert^2$ (start = 1)" f"\nin {short} epochs")
+    ax.set(xlabel=r"added to $\Vert w\Vert^2$ (its start = 1)")
     key_above(ax)

@@ -82,7 +82,7 @@ STUDY = Study(
             evidence.mixtures("variance"),
             kind=Exact(rounding=ROUNDING),
             unit="relative difference",
-            source="equation 30",
+            source="ours",
         ),
         Claim(
             "alpha-zero",

@@ -106,11 +106,12 @@ STUDY = Study(
             rows_of("paths"),
             kind=Exact(),
             unit="paths",
-            source="section 3",
+            source="ours",
         ),
         Claim(
             "lemma-1",
-            "With evenly distributed weights every configuration of r weights appears ψ_r/Λʳ times.",
+            "With each of the Λ weights equally often among the weights out of every unit (more than A3 asks in "
+            "practice), every configuration of r weights appears ψ_r/Λʳ times.",
             rows_of("configurations", placements=(UNIFORM, FIRST), further=(PRESENT, SHUFFLED)),
             source="lemma 1",
         ),

@@ -11,6 +11,7 @@ from skiplab.studies.littwin2017.spin_glass.trials import MODELS, derivatives_of
 if TYPE_CHECKING:
     import numpy as np
 
+TOLERANCE = 0.003  # of θ
 ENOUGH = 500  # effectively equal matrices
 CIRCLE = 2  # Λ at which Rice's formula is closed
 
@@ -38,7 +39,8 @@ def limits(results: Results) -> Iterator[Evidence]:
         theta, found = theta_of(name), [fit for fit, _ in fits(results, name)]
         mean = sum(found) / len(found)
         effective = min(pooled(results, name, size) for size in results.settings.sizes)
-        detail = f"fitted {mean:.4f}, eq 33 {theta:.4f}, least effective sample {effective:.0f}"
+        detail = f"fitted {mean:.4f}, eq 33 {theta:.4f}, of which the tolerance is {TOLERANCE / theta:.1%}; "
+        detail += f"least effective sample {effective:.0f}"
         yield Evidence(f"spins {name}", [[fit - theta for fit in found]], detail=detail)
 
 

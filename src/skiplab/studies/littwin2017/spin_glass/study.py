@@ -10,8 +10,6 @@ from skiplab.reproduction import Call, Claim, Equivalent, Exact, Greater, Result
 from skiplab.studies.littwin2017.spin_glass import evidence
 from skiplab.studies.littwin2017.spin_glass.trials import Minima, minima
 
-TOLERANCE = 0.003  # of θ
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -52,9 +50,10 @@ STUDY = Study(
     claims=(
         Claim(
             "equation-33",
-            "The logarithm of the mean number of minima, per spin, tends to eq 33’s θ, for pure models and mixtures.",
+            "For index 0, minima, the logarithm of the mean number of critical points, per spin, tends to the θ of "
+            "eq 33, which the paper quotes from Auffinger & Ben Arous, for pure models and mixtures.",
             evidence.limits,
-            kind=Equivalent(margin=TOLERANCE),
+            kind=Equivalent(margin=evidence.TOLERANCE),
             source="equation 33",
         ),
         Claim(
@@ -62,7 +61,7 @@ STUDY = Study(
             "At the largest Λ the rate itself is above θ by more than the tolerance, so that comparing the two says "
             "nothing of eq 33.",
             evidence.finite,
-            kind=Greater(worth=TOLERANCE),
+            kind=Greater(worth=evidence.TOLERANCE),
             source="ours",
         ),
         Claim(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from skiplab.figures.curves import mean_interval
 from skiplab.figures.style import PAGE_WIDTH, new_figure, panel_letter
@@ -48,8 +49,14 @@ def _steps(ax: Axes, results: Results) -> None:
     ax.set(
         xscale="log", yscale="log", xlabel=r"step $\|\mu g\| / \|w\|$", ylabel="found − predicted (relative)"
     )
-    ax.set_ylim(1e-8, 1e7)
-    ax.legend(loc="upper left", fontsize=6.5)
+    ax.set_ylim(1e-8, 1e5)
+    ax.add_artist(ax.legend(loc="lower right", fontsize=6, handlelength=1.2, borderaxespad=0.1))
+    looks: dict[str, dict[str, Any]] = {
+        "median": {"marker": "o", "markersize": 3.5},
+        "largest": {"linestyle": ":", "linewidth": 0.9},
+    }
+    keys = [Line2D([], [], color="#444444", label=words, **look) for words, look in looks.items()]
+    ax.legend(handles=keys, loc="upper left", fontsize=6.5, borderaxespad=0.1)
 
 
 def _inside(ax: Axes, results: Results) -> None:

@@ -119,6 +119,7 @@ STUDY = Study(
             evidence.without_effect(("residual", "sigma_v")),
             kind=Exact(),
             unit="difference for equal random numbers",
+            source="ours",
         ),
         Claim(
             "plain-scales-cancel",

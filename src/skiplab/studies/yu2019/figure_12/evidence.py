@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from skiplab.reproduction import NOT_RUN, Evidence, Found, Results
@@ -21,7 +21,7 @@ MODELS = (PLAIN, RESIDUAL)
 PRINTED = {SIMPLIFIED: {1: 1.24, 18: 4.06}, FULL: {1: 0.99, 17: 3.07}}
 LENGTHS = {SIMPLIFIED: 200, FULL: 180}
 DEPTH = 20
-SHORTER = (14, 16)  # last layers of shorter lines, behind which σ rises most
+BEHIND = (2, 4)  # the last layers, in which σ rises most, that shorter lines leave out
 OTHERS = {"median over positions": "flow_median", "share of positions": "flow_positions"}
 MODES = {"running statistics": "flow_eval", "training mode": "flow_train"}
 
@@ -167,29 +167,30 @@ def _as_long(results: Results, kind: str) -> bool:
     return own[kind] == (DEPTH, LENGTHS[kind]) and settings.images is None and settings.side is None
 
 
-def rises(results: Results) -> Iterator[Evidence]:
-    """How far σ rises with the layer in residual networks; shorter lines, other shares, full ones as further rows."""
-    whole = len(layers(results, SIMPLIFIED))
-    for when in (FIRST, LAST):
+def rises(when: str, *, shorter: bool = False) -> Found:
+    """Evidence on how far σ rises with the layer in residual networks; by other shares as further rows.
+
+    The line over all layers decides, and with ``shorter`` that without the last two too.
+    """
+
+    def found(results: Results) -> Iterator[Evidence]:
+        whole = len(layers(results, SIMPLIFIED))
         yield Evidence(when, [rise(results, SIMPLIFIED, RESIDUAL)[when]])
-    for when in (FIRST, LAST):
-        for last in (each for each in SHORTER if each < whole):
-            found = rise(results, SIMPLIFIED, RESIDUAL, last=last)[when]
-            yield Evidence(f"{when}, layers 1 to {last}", [found], headline=False)
+        for behind in (each for each in BEHIND if whole - each > 2):  # a line needs three
+            line = rise(results, SIMPLIFIED, RESIDUAL, last=whole - behind)[when]
+            decides = shorter and behind == BEHIND[0]
+            yield Evidence(f"{when}, layers 1 to {whole - behind}", [line], headline=decides)
         for words, quantity in OTHERS.items():
-            found = rise(results, SIMPLIFIED, RESIDUAL, quantity)[when]
-            yield Evidence(f"{when}, {words}", [found], headline=False)
-        if results.settings.fully_fledged:
-            yield Evidence(f"{when}, full", [rise(results, FULL, RESIDUAL)[when]], headline=False)
+            other = rise(results, SIMPLIFIED, RESIDUAL, quantity)[when]
+            yield Evidence(f"{when}, {words}", [other], headline=False)
+
+    return found
 
 
 def steeper_first(results: Results) -> Iterator[Evidence]:
     """How far σ rises in residual networks after the first and after the last iteration."""
-    for kind in _kinds(results):
-        found = rise(results, kind, RESIDUAL)
-        yield Evidence(
-            f"{kind} networks", [found[FIRST], found[LAST]], headline=kind == SIMPLIFIED, paired=True
-        )
+    found = rise(results, SIMPLIFIED, RESIDUAL)
+    yield Evidence("simplified networks", [found[FIRST], found[LAST]], paired=True)
 
 
 def plain_falls(results: Results) -> Iterator[Evidence]:
@@ -201,20 +202,32 @@ def plain_falls(results: Results) -> Iterator[Evidence]:
 
 def falls_with_training(results: Results) -> Iterator[Evidence]:
     """σ, a mean over layers, after the first and after the last iteration; from where it is least as further rows."""
-    for kind in _kinds(results):
-        for model in MODELS:
-            found = {epoch: each.mean(1) for epoch, each in shares(results, kind, model).items()}
-            first, last, least = min(found), max(found), min(found, key=lambda epoch: found[epoch].mean())
-            own: dict[str, Any] = {"headline": kind == SIMPLIFIED, "paired": True}
-            yield Evidence(f"{kind} {model} networks", [found[first], found[last]], **own)
-            if least < last:
-                rising = int((found[last] > found[least]).sum())
-                detail = (
-                    f"least at epoch {least}; larger at the end in {rising} of {len(found[last])} networks"
-                )
-                words = f"{kind} {model} networks, epochs {least} and {last}"
-                pair = [found[least], found[last]]
-                yield Evidence(words, pair, headline=False, detail=detail, paired=True)
+    for model in MODELS:
+        found = means(results, SIMPLIFIED, model)
+        first, last, least = min(found), max(found), min(found, key=lambda epoch: found[epoch].mean())
+        yield Evidence(f"simplified {model} networks", [found[first], found[last]], paired=True)
+        if least < last:
+            rising = int((found[last] > found[least]).sum())
+            detail = f"least at epoch {least}; larger at the end in {rising} of {len(found[last])} networks"
+            words = f"simplified {model} networks, epochs {least} and {last}"
+            pair = [found[least], found[last]]
+            yield Evidence(words, pair, headline=False, detail=detail, paired=True)
+
+
+def means(results: Results, kind: str, model: str) -> dict[int, np.ndarray]:
+    """σ as a mean over layers, one number per network, by epoch (0: after the first iteration)."""
+    return {epoch: each.mean(1) for epoch, each in shares(results, kind, model).items()}
+
+
+def keeps_falling(results: Results) -> Iterator[Evidence]:
+    """σ, a mean over layers, half-way through training (or at the measured epoch next to it) and at its end."""
+    for model in MODELS:
+        found = means(results, SIMPLIFIED, model)
+        epochs = sorted(found)
+        last = epochs[-1]
+        half = min(epochs[1:-1] or epochs[:1], key=lambda epoch: abs(epoch - last / 2))
+        words = f"simplified {model} networks, epochs {half} and {last}"
+        yield Evidence(words, [found[half], found[last]], paired=True)
 
 
 def _kinds(results: Results) -> tuple[str, ...]:
@@ -228,19 +241,22 @@ def _full(results: Results, when: str, quantity: str = "flow") -> list[np.ndarra
     return [residual, plain]
 
 
-def where_trained(claim: Found) -> Found:
-    """A claim's evidence, or that full networks are still to be trained."""
+def where_trained(condition: str) -> Callable[[Found], Found]:
+    """A claim's evidence, or a condition that waits, since full networks are still to be trained."""
 
-    def found(results: Results) -> Iterator[Evidence]:
-        if results.settings.fully_fledged:
-            yield from claim(results)
-        else:
-            yield Evidence.without("all layers", NOT_RUN, NO_FULL, 2)
+    def chosen(claim: Found) -> Found:
+        def found(results: Results) -> Iterator[Evidence]:
+            if results.settings.fully_fledged:
+                yield from claim(results)
+            else:
+                yield Evidence.without(condition, NOT_RUN, NO_FULL, 2)
 
-    return found
+        return found
+
+    return chosen
 
 
-@where_trained
+@where_trained("all layers")
 def full_at_first(results: Results) -> Iterator[Evidence]:
     """Full networks after the first iteration; other treatments of batch normalisation as further rows."""
     yield Evidence("all layers", _full(results, FIRST), paired=True)
@@ -252,9 +268,33 @@ def full_at_first(results: Results) -> Iterator[Evidence]:
         yield Evidence(f"layer {layer}", pair, headline=False, paired=True)
 
 
-@where_trained
+@where_trained("all layers")
 def full_at_end(results: Results) -> Iterator[Evidence]:
     """Full networks at the end of training."""
     yield Evidence("all layers", _full(results, LAST), paired=True)
     for words, quantity in MODES.items():
         yield Evidence(f"all layers, {words}", _full(results, LAST, quantity), headline=False, paired=True)
+
+
+@where_trained("rise with the layer and fall with training")
+def full_as_simplified(results: Results) -> Iterator[Evidence]:
+    """Full networks: how far σ rises with the layer in residual ones, at first and less later; its fall in both."""
+    line = rise(results, FULL, RESIDUAL)
+    yield Evidence(f"residual, rise with the layer, {FIRST}", [line[FIRST]])
+    yield Evidence("residual, rise at first less that at the end", [line[FIRST], line[LAST]], paired=True)
+    for model in MODELS:
+        found = means(results, FULL, model)
+        pair = [found[min(found)], found[max(found)]]
+        yield Evidence(f"{model}, fall with training", pair, paired=True)
+
+
+@where_trained("layer 1, over the whole training")
+def full_closer_in_shallow_layers(results: Results) -> Iterator[Evidence]:
+    """|ln| of σ of residual over that of plain networks, averaged over training: of simplified and of full ones."""
+    import numpy as np
+
+    apart = []
+    for kind in (SIMPLIFIED, FULL):
+        plain, residual = (over_training(results, kind, model)[:, 0] for model in MODELS)
+        apart.append(np.abs(np.log(residual / plain)))
+    yield Evidence("layer 1, over the whole training", apart)

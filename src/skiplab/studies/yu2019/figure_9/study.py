@@ -13,14 +13,13 @@ from skiplab.studies.yu2019.networks import Measures, Training, train
 from skiplab.studies.yu2019.pairs import PLAIN, QUICK, SMOKE, PairSettings, train_pairs
 
 A_TENTH = Greater(worth=math.log(1.1))  # of L
-WIDER = Greater(worth=0.05)  # in L
 FIVE_EPOCHS = Value(tolerance=5 / 15)
 QUARTER = Value(tolerance=0.25)
 
 
 @dataclass(frozen=True)
 class Settings(PairSettings):
-    """Pairs as in Table 1, compared ``at`` some epochs; the gap is to widen until ``wide_at``.
+    """Pairs as in Table 1, compared ``at`` some epochs; the first ``wide_at`` are the beginning.
 
     Plain networks that the paper trains faster are trained for as long at the rate of the slow ones too.
     """
@@ -83,16 +82,8 @@ STUDY = Study(
             unit="L",
         ),
         Claim(
-            "gap-widens",
-            "The gap in training loss is wider after 15 epochs than after the first.",
-            evidence.gap_widens,
-            WIDER,
-            unit="L",
-            source="supplement D.3",
-        ),
-        Claim(
             "gap-peaks",
-            "The gap in training loss is widest around epoch 15.",
+            "The gap in training loss widens from the beginning until around epoch 15, where it is widest.",
             evidence.gap_peaks,
             FIVE_EPOCHS,
             unit="epoch",

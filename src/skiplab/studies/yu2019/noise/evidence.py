@@ -23,43 +23,71 @@ CHANCE = 1.5  # times chance: networks with less accuracy never learnt
 # Pairs ---------------------------------------------------------------------------------------------------------
 
 
-def means_over_layers(
-    results: Results, noise: str, what: str = "noise", epoch: int | None = None
+def by_layer(
+    results: Results,
+    noise: str,
+    what: str = "noise",
+    epoch: int | None = None,
+    *,
+    every: bool = False,
 ) -> list[np.ndarray]:
-    """ln of the change, or the accuracy lost, of plain and residual networks: means over all layers with weights.
+    """ln of the change, or the accuracy lost, of plain and residual networks, each (layers, networks).
 
-    Only residual networks have a norm with the 1 (``relative_kept``); that of plain ones is their norm.
+    Layers are those between stem and output, which have an identity in residual networks; ``every``: all with
+    weights. Only residual networks have a norm with the 1 (``relative_kept``); that of plain ones is their norm.
     """
     import numpy as np
 
     depth = results.settings.first_depth
+    layers = range(1, depth + 1) if every else range(2, depth)
     names = [noise.replace("_kept", ""), noise]
-    found = [
-        [
-            both(results, depth, f"{what}_{name}", layer=layer, epoch=epoch)[place]
-            for layer in range(1, depth + 1)
-        ]
+    return [
+        np.stack(
+            [both(results, depth, f"{what}_{name}", layer=layer, epoch=epoch)[place] for layer in layers]
+        )
         for place, name in enumerate(names)
     ]
-    return [np.mean(each, axis=0) for each in found]
+
+
+def means_over_layers(results: Results, noise: str, *args: Any, every: bool = False) -> list[np.ndarray]:
+    """What ``by_layer`` gives, as means over its layers, one per network."""
+    return [each.mean(0) for each in by_layer(results, noise, *args, every=every)]
 
 
 def smaller_effect(kind: str, *further: str) -> Found:
-    """Evidence that noise of one kind, at all sizes, changes plain networks more; further kinds as further rows."""
+    """Evidence that noise of one kind, at all sizes, changes plain networks more; further kinds as further rows.
+
+    The mean over layers that have an identity decides; with stem and output it is a further row.
+    """
 
     def found(results: Results) -> Iterator[Evidence]:
         for each, headline in ((kind, True), *((other, False) for other in further)):
             for size in NOISE[each.partition("_")[0]]:
                 pair = means_over_layers(results, f"{each}_{size:g}")
                 words = WORDS[each].format(size=f"{size:g}")
-                yield Evidence(words, pair, headline=headline, paired=True)
+                detail = in_words(*by_layer(results, f"{each}_{size:g}"))
+                yield Evidence(words, pair, headline=headline, detail=detail, paired=True)
+        for size in NOISE[kind]:
+            pair = means_over_layers(results, f"{kind}_{size:g}", every=True)
+            words = WORDS[kind].format(size=f"{size:g}")
+            yield Evidence(f"{words}, stem and output too", pair, headline=False, paired=True)
         if min(results.settings.noise_at) == 0:
             size = NOISE[kind][1]
-            pair = means_over_layers(results, f"{kind}_{size:g}", epoch=0)
+            pair = means_over_layers(results, f"{kind}_{size:g}", "noise", 0)
             words = WORDS[kind].format(size=f"{size:g}")
             yield Evidence(f"{words}, before training", pair, headline=False, paired=True)
 
     return found
+
+
+def in_words(plain: np.ndarray, residual: np.ndarray) -> str:
+    """By how much less residual networks change in the mean, and in how many layers they do, from ln (layers, …)."""
+    import numpy as np
+
+    less = (plain - residual).mean(1)
+    share = 1 - np.exp(-less.mean())
+    words = f"residual networks change {abs(share):.1%} {'less' if share > 0 else 'more'}"
+    return f"{words} in the mean over layers; less in {int((less > 0).sum())} of {len(less)} layers"
 
 
 WORDS = {

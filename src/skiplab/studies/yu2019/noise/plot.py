@@ -23,6 +23,7 @@ MODELS = (PLAIN, RESIDUAL)
 KEPT = (0, (3, 2))
 DOSE = "#332288"
 SHUFFLED = "#117733"
+TICKS = (0.02, 0.025, 0.03, 0.035, 0.04, 0.05, 0.06, 0.07)
 BY_LAYER = {"absolute": "noise_absolute_0.01", "relative": "noise_relative_0.1"}
 
 
@@ -65,6 +66,11 @@ def _by_layer(ax: Axes, results: Results, kind: str, quantity: str) -> None:
         ax.fill_between(layers, low, high, color=colour_of(model), alpha=0.15, linewidth=0)
         ax.plot(layers, mean, color=colour_of(model), linestyle=style, linewidth=1.1)
     ax.set_yscale("log")
+    bottom, top = ax.get_ylim()
+    shown = [tick for tick in TICKS if bottom <= tick <= top]
+    if len(shown) > 2:  # else the axis keeps its own
+        ax.set_yticks(shown, [f"{tick:g}" for tick in shown])
+        ax.minorticks_off()
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     size = quantity.rpartition("_")[2]
     title = f"deviation {size}" if kind == "absolute" else rf"{size} of $\|A\|_F$"
@@ -104,7 +110,11 @@ def _by_size(ax: Axes, results: Results) -> None:
             ax.axhline(above - 0.7, color="#BBBBBB", linewidth=0.6)
     ax.set_ylim(places[-1] + 0.6, -1.6)
     ax.grid(False, axis="y")
-    ax.set(xlabel="change, plain / residual", ylabel="size of the noise", title="mean over layers")
+    ax.set(
+        xlabel="change, plain / residual",
+        ylabel="size of the noise",
+        title=f"mean over layers 2 to {results.settings.first_depth - 1}",
+    )
 
 
 def _by_dose(ax: Axes, results: Results, quantity: str, layer: int, is_log: bool) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import NOT_RUN, Evidence, Results
 from skiplab.studies.yu2019.controls import DEAD_AFTER, PILOTS, common_rate, higher_rates
 from skiplab.studies.yu2019.pairs import (
     DEAD,
+    LEFT_OUT,
     PLAIN,
     RESIDUAL,
     both,
@@ -39,6 +40,7 @@ ERRORS = {
     PLAIN: {20: 0.1263, 32: 0.1349, 44: 0.2213},
     RESIDUAL: {20: 0.1131, 32: 0.1143, 44: 0.1182},
 }
+ONE_RATE = "all networks of this run have one rate"
 # By what factors L grows, as the text has it: table 1's, and between 32 and 44 layers figure 9's means of ten runs.
 FACTORS = {(20, 32): (0.1225 / 0.07227, 0.04847 / 0.04287), (20, 44): (6.85, 1.73), (32, 44): (3.54, 1.51)}
 
@@ -60,39 +62,45 @@ def slow_words(results: Results) -> str:
 
 def lower_loss(results: Results) -> Iterator[Evidence]:
     """ln L of plain and of residual networks at every depth; on training images as they are as a further row."""
-    settings, equal = results.settings, at_equal_rates(results)
-    for depth in sorted(settings.depths):
+    for depth in sorted(results.settings.depths):
         paper = _printed(results, LOSSES, depth, logarithm=True)
         found = Evidence(f"{depth} layers", logs(results, depth), paper_value=paper, paired=True)
         yield from those_that_learn(found, living(results, depth))
         clean = logs(results, depth, "clean_loss")
         yield Evidence(f"{depth} layers, images as they are", clean, headline=False, paired=True)
-    for depth in settings.slow_depths:
-        slow = Evidence(f"{depth} layers, {slow_words(results)}", logs(results, depth, **equal), paired=True)
-        yield from those_that_learn(slow, living(results, depth, **equal))
-    yield from _without_deep(results)
+    yield from without_depths(results)
 
 
 def lower_error(results: Results) -> Iterator[Evidence]:
     """Test error of plain and of residual networks at every depth."""
-    settings, equal = results.settings, at_equal_rates(results)
-    for depth in sorted(settings.depths):
+    for depth in sorted(results.settings.depths):
         paper = _printed(results, ERRORS, depth)
         pair = both(results, depth, "test_error")
         found = Evidence(f"{depth} layers", pair, paper_value=paper, paired=True)
         yield from those_that_learn(found, living(results, depth))
-    for depth in settings.slow_depths:
-        pair = both(results, depth, "test_error", **equal)
-        slow = Evidence(f"{depth} layers, {slow_words(results)}", pair, paired=True)
-        yield from those_that_learn(slow, living(results, depth, **equal))
-    yield from _without_deep(results)
-
-
-def _without_deep(results: Results) -> Iterator[Evidence]:
-    """Conditions of depths that a run leaves out, at the paper's rates and at equal ones."""
     yield from without_depths(results)
-    slow = results.settings.slow_depth
-    yield from without_depths(results, f"{{depth}} layers, {slow_words(results)}", least=slow)
+
+
+def lower_loss_at_equal_rates(results: Results) -> Iterator[Evidence]:
+    """ln L of plain and of residual networks in the control, where both have the slow rate."""
+    equal = at_equal_rates(results)
+    yield from _at_equal_rates(results, lambda depth: logs(results, depth, **equal))
+
+
+def lower_error_at_equal_rates(results: Results) -> Iterator[Evidence]:
+    """Test error of plain and of residual networks in the control."""
+    equal = at_equal_rates(results)
+    yield from _at_equal_rates(results, lambda depth: both(results, depth, "test_error", **equal))
+
+
+def _at_equal_rates(results: Results, pair: Callable[[int], list[np.ndarray]]) -> Iterator[Evidence]:
+    settings, words = results.settings, slow_words(results)
+    for depth in settings.slow_depths:
+        found = Evidence(f"{depth} layers, {words}", pair(depth), paired=True)
+        yield from those_that_learn(found, living(results, depth, **at_equal_rates(results)))
+    if not settings.slow_depths:
+        why = LEFT_OUT if left_out(settings) else ONE_RATE
+        yield Evidence.without(f"{settings.slow_depth} layers, {words}", NOT_RUN, why, 2)
 
 
 def _printed(
@@ -217,6 +225,16 @@ def _errors(results: Results, model: str) -> Iterator[Evidence]:
 
 
 def higher_rates_fail(results: Results) -> Iterator[Evidence]:
+    """Whether plain networks are dead at the rate of the other networks."""
+    yield from _dead(results, [results.settings.rate])
+
+
+def every_higher_rate_fails(results: Results) -> Iterator[Evidence]:
+    """Whether plain networks are dead at every rate that was tried, all higher than the paper's for them."""
+    yield from _dead(results, results.settings.higher_rates)
+
+
+def _dead(results: Results, rates: Sequence[float]) -> Iterator[Evidence]:
     """Training errors of plain networks at higher rates, beside the one above which a network is dead."""
     import numpy as np
 
@@ -225,7 +243,7 @@ def higher_rates_fail(results: Results) -> Iterator[Evidence]:
     settings = results.settings
     end = min(DEAD_AFTER, settings.epochs)
     depth = settings.tried_depth or max(settings.depths)
-    for rate in settings.higher_rates:
+    for rate in rates:
         where: dict[str, Any] = {"stage": higher_rates.__name__, "epoch": end, "rate": rate}
         errors = values(results, PLAIN, depth, "error", **where) if settings.tried_depth else np.empty(0)
         errors = np.nan_to_num(errors, nan=1.0)  # one that diverged has not learnt either
@@ -233,7 +251,6 @@ def higher_rates_fail(results: Results) -> Iterator[Evidence]:
         found = Evidence(
             f"{depth} layers, rate {rate:g}, {end} epochs",
             [np.full(len(errors), DEAD), errors],
-            headline=rate == settings.rate,
             detail=detail,
             paired=True,
         )

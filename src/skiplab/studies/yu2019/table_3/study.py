@@ -22,7 +22,7 @@ from skiplab.studies.yu2019.untrained import (
 
 FIVE_PERCENT, TEN_PERCENT = Value(tolerance=0.05), Value(tolerance=0.1)
 ONE_OF_OURS = Value(tolerance=0.0, spread="range")  # a number of one random network
-A_BIN = Value(tolerance=0.05 / 0.9)  # .9 ± .05
+ABOUT = Value(tolerance=0.05 / 0.9)  # .9 ± .05
 A_HUNDREDTH, HALF_A_PERCENT = Greater(worth=0.01), Greater(worth=0.005)
 A_TWENTIETH = Greater(worth=0.05)
 
@@ -98,15 +98,15 @@ STUDY = Study(
         ),
         Claim(
             "one-of-ours-before",
-            "Before training the paper's plain network could be one of ours by the mean of its weights and by how "
-            "many exceed .7.",
+            "Before training the mean of the paper's plain weights, and how many of them exceed .7, lie in the range "
+            "of plain networks that we draw.",
             evidence.one_of_ours_before,
             ONE_OF_OURS,
             source="table 3 and supplement C",
         ),
         Claim(
             "one-of-ours-after",
-            "After training it could be one of ours by how many weights exceed .7.",
+            "After training the number of the paper's plain weights that exceed .7 lies in the range of ours.",
             evidence.one_of_ours_after,
             ONE_OF_OURS,
             source="ours",
@@ -132,7 +132,7 @@ STUDY = Study(
             "mode-stays-high",
             "After training the mode of ID entries, with the ones, is still around .9.",
             evidence.mode,
-            A_BIN,
+            ABOUT,
             unit="weight",
             source="supplement C",
         ),
@@ -142,7 +142,7 @@ STUDY = Study(
             evidence.small_beside_one,
             A_HUNDREDTH,
             unit=".1 less the rms change",
-            source="section 4.2",
+            source="ours",
         ),
         Claim(
             "changes-small-beside-distance",

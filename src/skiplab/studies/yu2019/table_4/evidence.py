@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from skiplab.reproduction import Evidence, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.yu2019.controls import without_decay
 from skiplab.studies.yu2019.networks import Training
 from skiplab.studies.yu2019.pairs import (
@@ -52,19 +52,22 @@ NOT_ITS_SIZE = "untrained networks here are not of the paper's size"
 # Before training -----------------------------------------------------------------------------------------------
 
 
-def decay_before(results: Results) -> Iterator[Evidence]:
-    """½λ‖w‖²/128 before training; with input channels in equation 4 as further rows, and the ratio of both kinds."""
-    here = is_papers_size(results.settings)
-    detail = "" if here else NOT_ITS_SIZE
-    for model, numbers in DECAY_BEFORE.items():
-        for depth, number in numbers.items():
+def decay_before(model: str) -> Found:
+    """Evidence on one kind's ½λ‖w‖²/128 before training; with input channels in equation 4 as further rows."""
+
+    def found(results: Results) -> Iterator[Evidence]:
+        here = is_papers_size(results.settings)
+        detail = "" if here else NOT_ITS_SIZE
+        for depth, number in DECAY_BEFORE[model].items():
             sample: Any = LOGGED * untrained(results, model, depth, "squares") if here else ()
-            found = Evidence(f"{model}, {depth} layers", [sample], paper_value=number, detail=detail)
-            yield waiting(found)
+            words = f"{model}, {depth} layers"
+            yield waiting(Evidence(words, [sample], paper_value=number, detail=detail))
             if model == RESIDUAL and here:
                 other = LOGGED * untrained(results, FAN_IN, depth, "squares")
-                words = f"{model}, {depth} layers, input channels in equation 4"
+                words += ", input channels in equation 4"
                 yield Evidence(words, [other], paper_value=number, headline=False)
+
+    return found
 
 
 def ratio_before(results: Results) -> Iterator[Evidence]:

@@ -8,6 +8,7 @@ from typing import Any
 from skiplab.reproduction import Call, Claim, Greater, Results, Study, Value, scales
 from skiplab.studies.yu2019.controls import QUICK_CONTROLS, SMOKE_CONTROLS
 from skiplab.studies.yu2019.controls import without_decay as pairs_without_decay
+from skiplab.studies.yu2019.pairs import PLAIN, RESIDUAL
 from skiplab.studies.yu2019.table_4 import evidence
 from skiplab.studies.yu2019.untrained import (
     QUICK_UNTRAINED,
@@ -47,10 +48,18 @@ STUDY = Study(
     claims=(
         Claim(
             "decay-before",
-            "Before training the weight decay is the one that the table prints.",
-            evidence.decay_before,
+            "Before training the weight decay of plain networks is the one that the table prints.",
+            evidence.decay_before(PLAIN),
             FIVE_PERCENT,
             unit="½λ‖w‖²/128",
+        ),
+        Claim(
+            "residual-decay-before",
+            "Before training the weight decay of residual networks is the one that the table prints.",
+            evidence.decay_before(RESIDUAL),
+            FIVE_PERCENT,
+            unit="½λ‖w‖²/128",
+            source="ours",
         ),
         Claim(
             "ratio-before",
@@ -58,7 +67,7 @@ STUDY = Study(
             evidence.ratio_before,
             FIVE_PERCENT,
             unit="ratio",
-            source="supplement D",
+            source="ours",
         ),
         Claim(
             "loss-before",
