@@ -30,6 +30,7 @@ RESULTS: dict[str, Measure] = {
     "gradient_norms": lambda net, batch: sl.gradient_norms(net, batch, criterion=CRITERION),
     "gradient_shattering": lambda net, batch: sl.gradient_shattering(net, batch[0]),
     "hessian_extremes": lambda net, batch: sl.hessian_extremes(net, batch, criterion=CRITERION, k=2),
+    "hessian_product": lambda net, batch: sl.hessian_product(net, batch, criterion=CRITERION),
     "hessian_spectrum": lambda net, batch: sl.hessian_spectrum(net, batch, criterion=CRITERION, blocks=True),
     "hessian_trace": lambda net, batch: sl.hessian_trace(net, batch, criterion=CRITERION),
     "interlayer_cushions": lambda net, batch: sl.interlayer_cushions(net, batch),
@@ -45,7 +46,6 @@ RESULTS: dict[str, Measure] = {
 NO_RESULT = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject"}
 NO_RESULT |= {
     "compare",
-    "hessian_product",
     "looks_linear",
     "results",
     "run",

@@ -31,7 +31,7 @@ from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod, spectrum_method
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate, joined
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import MATRICES, Result
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.normalisation import warn_of_fresh_statistics
@@ -54,7 +54,6 @@ class HessianSpectrum(Result):
     where memory held fewer steps than there might have been.
     """
 
-    title = "Hessian spectrum"
     reference = "Orhan & Pitkow (2018), figure 3; limits of Chebyshev, Markov and Stieltjes"
     place = "part"
 
@@ -77,6 +76,12 @@ class HessianSpectrum(Result):
     steps: int
     blocks: dict[str, HessianSpectrum] = field(default_factory=dict)
     limited: str = ""
+    kind: str = "hessian"
+
+    @property
+    def title(self) -> str:
+        """The matrix whose spectrum it is."""
+        return f"{MATRICES[self.kind]} spectrum"
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -190,7 +195,7 @@ def _spectrum(
         product = HessianProduct(part, iter(batches), kind=kind, layers=names)
         samples = product.samples
         rules.append(found_by(method, product, members, settings))
-    return replace(_joined(method.name, rules, dimension, samples), limited=limited)
+    return replace(_joined(method.name, rules, dimension, samples), limited=limited, kind=kind)
 
 
 def _groups(

@@ -13,7 +13,7 @@ from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import LEVEL, Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import MATRICES, Result
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
@@ -24,7 +24,6 @@ from skiplab.subjects.subject import Criterion, LossFunction
 class HessianTrace(Result):
     """Traces (networks,) with standard errors; 0 where as many products as parameters made them exact."""
 
-    title = "trace of the loss Hessian"
     reference = "XTrace (Epperly, Tropp and Webber, 2024)"
     place = "part"
 
@@ -33,6 +32,12 @@ class HessianTrace(Result):
     products: int
     dimension: int
     samples: int
+    kind: str = "hessian"
+
+    @property
+    def title(self) -> str:
+        """The matrix whose trace it is."""
+        return f"{MATRICES[self.kind]} trace"
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -95,4 +100,4 @@ def hessian_trace(
         dtype=product.dtype,
         device=product.device,
     )
-    return HessianTrace(found.value, found.stderr, found.products, product.dimension, product.samples)
+    return HessianTrace(found.value, found.stderr, found.products, product.dimension, product.samples, kind)

@@ -21,6 +21,7 @@ from skiplab.measurements.estimate import ENDS, Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
+MATRICES = {"hessian": "Hessian", "gauss_newton": "Gauss–Newton", "fisher": "Fisher"}  # by ``kind``
 MOST_LINES = 8  # networks that a figure draws by themselves; of more, the mean and its interval
 MOST_LETTERS = 28  # of a layer's name beside an axis; its end tells layers apart
 MOST_ROWS = 20  # of the table that a notebook shows
@@ -29,11 +30,15 @@ MOST_ROWS = 20  # of the table that a notebook shows
 class Result(ABC):
     """What a measurement found: subclasses are frozen dataclasses that give names, layers and estimates."""
 
-    title: ClassVar[str]  # of the quantity, as a figure's axis has it
     reference: ClassVar[str]  # where it is defined
     member: ClassVar[str] = "network"  # what the estimates' first axis counts, and the second
     place: ClassVar[str] = "layer"
     by_decades: ClassVar[bool] = False  # whether a figure\'s axis is logarithmic
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What was measured, as a figure has it above."""
 
     @property
     def places(self) -> tuple[str, ...]:
