@@ -67,6 +67,13 @@ def test_words_of_an_estimate() -> None:
     assert repr(Estimate.exact(normal(2, 3))) == "(2, 3) estimates"
 
 
+def test_an_interval_is_told_with_the_digits_that_its_ends_need() -> None:
+    value, low, high = (torch.tensor(each, dtype=torch.float64) for each in (128.2138, 128.2131, 128.2149))
+    assert str(Estimate(value, low, high)) == "128.214 (128.213 to 128.215)"
+    assert str(Estimate.between(low, high)) == "128.213 to 128.215, unresolved"
+    assert str(Estimate(value, value - 1e-12, value + 1e-12)) == "128.2138"
+
+
 @dataclass(frozen=True, repr=False)
 class Lengths(Result):
     """An instrument's result with one exact quantity and one of which little is known."""
@@ -137,6 +144,26 @@ def test_the_text_is_short_and_shows_no_open_question_as_a_point() -> None:
     assert "unknown" in repr(Lengths(("a",), torch.full((1, 1), torch.nan)))
     partly = repr(Lengths(("a", "b", "c"), torch.tensor([[0.5, torch.nan, 2.0]])))
     assert "exact: 0.5 in a … 2 in c; 1 unknown" in partly
+
+
+def test_the_text_tells_a_layers_number_from_its_value_and_says_where_all_are_alike() -> None:
+    assert "exact: 0.5 at layer 0 … 2 at layer 2\n" in repr(Lengths(("0", "2"), torch.tensor([[0.5, 2.0]])))
+    zeros = torch.zeros(1, 3)
+    assert "exact: 0 in all 3 layers\n" in repr(Lengths(("0", "2", "4"), zeros))
+    zeros[0, 1] = torch.nan
+    assert "exact: 0 in 2 layers; 1 unknown\n" in repr(Lengths(("0", "2", "4"), zeros))
+
+
+def test_the_ends_are_ordered_by_what_is_shown() -> None:
+    class Skewed(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """The wider interval lies lower, its value higher."""
+            low, high = self.lengths - torch.tensor([[0.5, 0.1]]), self.lengths + 0.1
+            return {"length": Estimate(self.lengths, low, high)}
+
+    lines = repr(Skewed(("a", "b"), torch.tensor([[0.96, 0.9]]))).splitlines()
+    assert lines[1] == "  length: 0.9 (0.8 to 1) in b … 0.96 (0.46 to 1.06) in a"
 
 
 def test_a_notebook_shows_the_text_and_the_first_rows() -> None:

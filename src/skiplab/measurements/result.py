@@ -176,7 +176,7 @@ class Result(ABC):
         lines = [f"{self.title} of {self._counted(networks)}, {self.based_on}"]
         for quantity, estimate in self.estimates.items():
             by_place = estimate[0] if networks == 1 else _over_networks(estimate)
-            lines.append(f"  {quantity}: {_range(by_place, self.places)}")
+            lines.append(f"  {quantity}: {_range(by_place, self.places, self.place)}")
         lines += [f"  {remark}" for remark in self.remarks]
         if self.yardstick:
             lines.append(f"  compare: {self.yardstick}")
@@ -212,17 +212,27 @@ def _over_networks(estimate: Estimate) -> Estimate:
     return Estimate.mean(estimate.value[known], 0) if bool(known.any()) else estimate[0]
 
 
-def _range(by_place: Estimate, places: tuple[str, ...]) -> str:
+def _range(by_place: Estimate, places: tuple[str, ...], kind: str) -> str:
     """The smallest and the largest of the layers, or the one there is; the open ones by their limits."""
     known = by_place.settled.nonzero().flatten().tolist()
     if not known:
         known = (by_place.low.isfinite() & by_place.high.isfinite()).nonzero().flatten().tolist()
     if not known:
         return "unknown"
-    ends = [
-        pick(known, key=lambda place: float(by_place.low[place] + by_place.high[place]))
-        for pick in (min, max)
-    ]
-    words = [f"{by_place[place]}{places[place] and f' in {places[place]}'}" for place in dict.fromkeys(ends)]
+    middles = (by_place.low + by_place.high) / 2
+    sizes = torch.where(by_place.value.isnan(), middles, by_place.value).tolist()
+    ends = dict.fromkeys(pick(known, key=sizes.__getitem__) for pick in (min, max))
+    same = {str(by_place[place]) for place in known}
+    if len(known) > 1 and len(same) == 1:
+        words = [f"{same.pop()} in {'all ' * (len(known) == len(places))}{len(known)} {kind}s"]
+    else:
+        words = [f"{by_place[place]}{_where(places[place], kind)}" for place in ends]
     left = len(places) - len(known)
     return " … ".join(words) + (f"; {left} unknown" if left else "")
+
+
+def _where(place: str, kind: str) -> str:
+    """In which layer; one whose name is a number is not taken for a number."""
+    if not place:
+        return ""
+    return f" at {kind} {place}" if place.isdecimal() else f" in {place}"

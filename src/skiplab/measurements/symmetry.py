@@ -19,6 +19,7 @@ first of them that says something: a network with no answer right, or of one out
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,16 +78,16 @@ class Symmetry(Result):
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """Means over draws, (E, 1): the change of outputs, and of answers and accuracy as far as there are any."""
-        every = {"relative change of the outputs": self.change}
+        every = {"relative change of the outputs": (self.change, math.inf)}
         if self.scored_by != "outputs":
-            every["same answers"] = self.agreement
+            every["same answers"] = (self.agreement, 1.0)
         if self.scored_by == "accuracy":
-            every["accuracy after over before"] = self.ratio
+            every["accuracy after over before"] = (self.ratio, math.inf)
         return {
             words: Estimate.exact(values.mean(1, keepdim=True))
             if self.exhaustive
-            else Estimate.mean(values).within(0)[:, None]
-            for words, values in every.items()
+            else Estimate.mean(values).within(0, most)[:, None]
+            for words, (values, most) in every.items()
         }
 
     @property

@@ -95,7 +95,8 @@ class LayerCushions(Result):
     @property
     def yardstick(self) -> str:
         """What random weights have, whatever the sample."""
-        return f"random weights have {min(self.random):.3g} to {max(self.random):.3g}, by their inputs and strides"
+        ends = dict.fromkeys(f"{pick(self.random):.3g}" for pick in (min, max))
+        return f"random weights have {' to '.join(ends)}, by their inputs and strides"
 
 
 def layer_cushions(

@@ -56,11 +56,15 @@ class WeightNoise(Result):
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """Means over draws of the noise, of what the samples tell."""
-        every = {"change": self.change, "accuracy lost": self.accuracy_lost, "agreement": self.agreement}
+        every = {
+            "change": Estimate.mean(self.change).within(0),
+            "accuracy lost": Estimate.mean(self.accuracy_lost).within(-1, 1),
+            "agreement": Estimate.mean(self.agreement).within(0, 1),
+        }
         return {
-            words: Estimate.mean(values)
+            words: values
             for words, values in every.items()
-            if words == "change" or not bool(values.isnan().all())
+            if words == "change" or not bool(values.value.isnan().all())
         }
 
     @property
