@@ -173,6 +173,7 @@ def test_the_text_says_which_blocks_were_measured_and_what_was_left_out(batch: t
     for name in ("gradient_norms", "dominant_gradient_flow", "interlayer_cushions"):
         text = repr(RESULTS[name](net, batch))
         assert "measured in 2 blocks (Block): 1, 2; stem: 0; head: 3" in text, name
+        assert ("left out: 2, where flows end" in text) == (name == "dominant_gradient_flow")
     named = sl.gradient_norms(net, batch, criterion=CRITERION, layers=["1"])
     assert "measured in" not in repr(named)
 

@@ -516,3 +516,21 @@ def test_the_steps_that_memory_holds_are_counted_in_the_networks_own_type(dtype:
         net, batch, criterion=criterion, method=Lanczos(probes=1, max_steps=25, memory=budget)
     )
     assert found.nodes.shape[-1] <= 25
+
+
+def test_the_figure_shows_limits_without_points_and_where_eigenvalues_lie() -> None:
+    model, loss = quadratic(torch.linspace(-1, 3, 40, dtype=torch.float64))
+    shares, density = (
+        hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(probes=2, steps=4, max_steps=4))
+        .plot()
+        .axes
+    )
+    assert [text.get_text() for text in shares.get_xticklabels()] == list(FRACTIONS)
+    assert shares.lines[0].get_ydata() == pytest.approx([float("nan")] * 3, nan_ok=True)
+    assert [line.get_marker() for line in shares.lines[1:]] == ["_", "_"]
+    assert density.get_title("left").startswith("the quadrature's guess, smoothed by")
+    exact = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method="exact").plot()
+    assert exact.axes[0].lines[0].get_ydata() == pytest.approx([0, 10 / 40, 30 / 40])
+    assert exact.axes[1].get_xlim()[0] < -1
+    assert exact.axes[1].get_xlim()[1] > 3
+    assert exact.get_suptitle() == "Hessian spectrum"

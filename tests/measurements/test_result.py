@@ -190,6 +190,9 @@ def test_the_figure_draws_networks_or_the_mean_of_many(networks: int, lines: int
     axes = Lengths(("a", "b", "c"), normal(networks, 3)).plot().axes[0]
     assert len(axes.lines) == lines
     assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
+    key = axes.get_legend()
+    names = [text.get_text() for text in key.get_texts()] if key else []
+    assert names == [f"network {number}" for number in range(networks) if lines > 1]
     assert (axes.get_title("left"), axes.get_ylabel()) == ("Length", "exact")
     many = Lengths(tuple(map(str, range(40))), normal(1, 40)).plot().axes[0]
     assert len(many.get_xticks()) < 10
@@ -199,9 +202,51 @@ def test_what_spans_decades_is_drawn_so_unless_it_is_not_positive() -> None:
     class Decades(Lengths):
         by_decades = True
 
-    sizes = normal(2, 3).exp()
+    sizes = torch.tensor([[0.2, 1.0, 3.0], [0.4, 2.0, 9.0]])
     assert Decades(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "log"
+    assert Decades(("a", "b", "c"), 1 + sizes).plot().axes[0].get_yscale() == "linear"  # less than a decade
     unknown = sizes * torch.nan
     Decades(("a", "b", "c"), unknown).plot().draw_without_rendering()  # nothing to take logarithms of
     assert Decades(("a", "b", "c"), sizes * torch.tensor([1, 0, 1])).plot().axes[0].get_yscale() == "linear"
     assert Lengths(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "linear"
+
+
+def test_a_figure_draws_the_first_quantity_of_which_something_is_known() -> None:
+    class Median(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """A median of too few samples, and a mean."""
+            few = Estimate.median(self.lengths[..., None].expand(-1, -1, 4))
+            return {"median": few, "mean": Estimate.exact(self.lengths)}
+
+    axes = Median(("a", "b"), normal(1, 2)).plot().axes[0]
+    assert axes.get_ylabel() == "mean"
+    assert np.isfinite(axes.lines[0].get_ydata()).all()
+    unknown = Lengths(("a", "b"), torch.full((1, 2), torch.nan)).plot().axes[0]
+    assert [text.get_text() for text in unknown.texts] == ["unknown"]
+
+
+def test_a_figure_has_the_ends_of_open_intervals_and_what_to_compare_with() -> None:
+    class Open(Lengths):
+        marks = (("open", 0.5, "half"),)
+        in_order = False
+
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """Limits closer than a line is wide."""
+            return {"open": Estimate.between(self.lengths, self.lengths + 1e-9)}
+
+    axes = Open(("a", "b"), normal(1, 2)).plot().axes[0]
+    assert axes.lines[0].get_linestyle() == "None"  # nothing joins the places
+    assert [line.get_marker() for line in axes.lines[1:3]] == ["_", "_"]
+    assert axes.lines[3].get_ydata() == [0.5, 0.5]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["half"]
+
+
+def test_long_names_stay_apart_beside_the_axis_and_shares_of_0_have_their_whole_range() -> None:
+    names = tuple(f"blocks.{number}.att: multi_head_attention_forward" for number in range(4))
+    axes = Lengths(names, torch.zeros(1, 4)).plot().axes[0]
+    shown = [text.get_text() for text in axes.get_xticklabels()]
+    assert len(set(shown)) == 4
+    assert max(map(len, shown)) <= 24
+    assert axes.get_ylim() == (-0.04, 1.04)

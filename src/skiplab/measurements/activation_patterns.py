@@ -46,6 +46,7 @@ class ActivationPatterns(Result):
     title = "Activation"
     reference = "Balduzzi et al. (2017), figures 3 and 4"
     yardstick = "rectifiers that act as coin flips have 0.5 and 0.25"
+    marks = (("share of inputs", 0.5, "coin flips"), ("share of pairs of inputs", 0.25, "coin flips"))
 
     active: Mapping[str, Tensor]
     samples: int

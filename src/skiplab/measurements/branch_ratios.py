@@ -45,6 +45,7 @@ class BranchRatios(Result):
     yardstick = "branches as large as their shortcuts, and without correlation, have ratio 1 and growth 1.41"
     place = "addition"
     by_decades = True
+    marks = (("ratio", 1.0, "as large as the shortcut"),)
 
     blocks: ResidualBlocks
     ratio: Tensor

@@ -123,6 +123,12 @@ class Estimate:
     __repr__ = __str__
 
 
+def over_networks(estimate: Estimate) -> Estimate:
+    """The mean over networks, whose spread is what a further one would differ by; the diverged ones are left out."""
+    known = ~estimate.value.isnan().all(1)
+    return Estimate.mean(estimate.value[known], 0) if bool(known.any()) else estimate[0]
+
+
 def _told_apart(*numbers: float) -> list[str]:
     """The numbers with three digits, or with as many more as tell the last two apart, which are the ends."""
     told: list[str] = []

@@ -57,6 +57,7 @@ class GradientShattering(Result):
     title = "Gradient shattering"
     reference = "Balduzzi et al. (2017), figure 5 and definition 1"
     place = "part"
+    in_order = False
 
     gradients: Tensor
     layers: tuple[str, ...] = ()
@@ -87,12 +88,21 @@ class GradientShattering(Result):
     @property
     def yardstick(self) -> str:
         """White noise of the same shape, by its limit for large matrices, and gradients that are all the same."""
-        samples = self.gradients.shape[1]
-        sizes = sorted(each.gradients.shape[2] for each in (self, *self.parts.values()))
-        ranks = [samples * size / (samples**0.5 + size**0.5) ** 2 for size in (sizes[0], sizes[-1])]
-        span = " to ".join(dict.fromkeys(f"{rank:.3g}" for rank in ranks))
-        white = f"white noise has about {span}, {samples**-0.5:.3g} and 0"
+        ranks = sorted(each._white_rank for each in (self, *self.parts.values()))
+        span = " to ".join(dict.fromkeys(f"{rank:.3g}" for rank in (ranks[0], ranks[-1])))
+        white = f"white noise has about {span}, {self.gradients.shape[1] ** -0.5:.3g} and 0"
         return f"{white}; one gradient for all samples 1, inf and 1"
+
+    @property
+    def marks(self) -> Sequence[tuple[str, float, str]]:
+        """White noise."""
+        values = self._white_rank, self.gradients.shape[1] ** -0.5, 0.0
+        return tuple((name, value, "white noise") for name, value in zip(self.estimates, values, strict=True))
+
+    @property
+    def _white_rank(self) -> float:
+        samples, size = self.gradients.shape[1:]
+        return float(samples * size / (samples**0.5 + size**0.5) ** 2)
 
     @property
     def covariance(self) -> Tensor:

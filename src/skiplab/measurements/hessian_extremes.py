@@ -36,6 +36,8 @@ class HessianExtremes(Result):
 
     reference = "Block Lanczos; an eigenvalue lies in every interval (Saad, 2011, section 6.3)"
     place = "eigenvalue"
+    in_order = False
+    marks = (("λ", 0.0, ""),)
 
     which: str
     values: Tensor

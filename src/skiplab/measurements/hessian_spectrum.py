@@ -56,6 +56,7 @@ class HessianSpectrum(Result):
 
     reference = "Orhan & Pitkow (2018), figure 3; limits of Chebyshev, Markov and Stieltjes"
     place = "part"
+    in_order = False
 
     method: str
     threshold: Tensor
@@ -120,6 +121,14 @@ class HessianSpectrum(Result):
     def yardstick(self) -> str:
         """How many zeros the number of samples alone can make."""
         return "fewer samples than parameters make zeros of their own; compare networks at equal samples"
+
+    def plot(self) -> Any:
+        """Draw the three shares and the density of eigenvalues, or of blocks the first share of each."""
+        if self.blocks:
+            return super().plot()
+        from skiplab.measurements.spectrum_plot import shares_and_density
+
+        return shares_and_density(self)
 
 
 def hessian_spectrum(

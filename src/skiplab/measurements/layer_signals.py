@@ -58,6 +58,7 @@ class LayerSignals(Result):
     )
     yardstick = "a layer that keeps the size of what it is given has gain 1"
     by_decades = True
+    marks = (("gain", 1.0, "size kept"),)
 
     layers: tuple[str, ...]
     gain: Tensor

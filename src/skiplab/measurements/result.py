@@ -10,20 +10,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
 from skiplab.checks import require
-from skiplab.measurements.estimate import ENDS, Estimate
+from skiplab.measurements.estimate import ENDS, Estimate, over_networks
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MATRICES = {"hessian": "Hessian", "gauss_newton": "Gauss–Newton", "fisher": "Fisher"}  # by ``kind``
-MOST_LINES = 8  # networks that a figure draws by themselves; of more, the mean and its interval
-MOST_LETTERS = 28  # of a layer's name beside an axis; its end tells layers apart
 MOST_ROWS = 20  # of the table that a notebook shows
 
 
@@ -33,7 +30,8 @@ class Result(ABC):
     reference: ClassVar[str]  # where it is defined
     member: ClassVar[str] = "network"  # what the estimates' first axis counts, and the second
     place: ClassVar[str] = "layer"
-    by_decades: ClassVar[bool] = False  # whether a figure\'s axis is logarithmic
+    by_decades: ClassVar[bool] = False  # whether a figure's axis is logarithmic
+    in_order: ClassVar[bool] = True  # whether a figure joins the places by a line
 
     @property
     @abstractmethod
@@ -60,6 +58,11 @@ class Result(ABC):
     def yardstick(self) -> str:
         """A value to compare with, in words; empty where there is none."""
         return ""
+
+    @property
+    def marks(self) -> Sequence[tuple[str, float, str]]:
+        """Quantities with a value to compare them with, a dashed line in figures, and what has it, in words."""
+        return ()
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -123,59 +126,20 @@ class Result(ABC):
         return table
 
     def plot(self) -> Any:
-        """Draw the first quantity by layer, or every quantity of a result without layers, with their intervals.
+        """Draw the first quantity of which something is known by layer, or every one of a result without layers.
 
         Each network has a line of its own; of many it is their mean, with the interval of that.
         """
-        if self.places == ("",):
-            return self._plot_by_network()
-        from skiplab.figures.style import new_figure
+        from skiplab.measurements import result_plots  # here, since measuring needs no matplotlib
 
-        name, estimate = next(iter(self.estimates.items()))
-        if len(estimate.value) > MOST_LINES:
-            estimate = _over_networks(estimate)[None]
-        figure, axes = new_figure(width=4.8)
-        places = range(1, len(self.places) + 1)
-        for network in range(len(estimate.value)):
-            value, low, high = _drawn(estimate[network])
-            (line,) = axes[0, 0].plot(places, value, marker="o")
-            axes[0, 0].fill_between(places, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
-            axes[0, 0].vlines(places, low, high, color=line.get_color(), linewidth=1.2)
-        few = len(self.places) <= 12
-        axes[0, 0].set_xticks(places if few else places[:: len(self.places) // 6])
-        if few:
-            ends = [
-                name if len(name) <= MOST_LETTERS else f"…{name[1 - MOST_LETTERS :]}" for name in self.places
-            ]
-            axes[0, 0].set_xticklabels(ends, rotation=35, ha="right", parse_math=False)
-        order = self.place if few else f"{self.place}, in order"
-        axes[0, 0].set(title=self.title, xlabel=order, ylabel=name)
-        shown = estimate.value[estimate.settled]
-        if self.by_decades and shown.numel() and bool((shown > 0).all()):
-            axes[0, 0].set_yscale("log")
-        return figure
-
-    def _plot_by_network(self) -> Any:
-        """Every quantity in a panel of its own, with the networks side by side."""
-        from skiplab.figures.style import new_figure
-
-        figure, axes = new_figure(len(self.estimates), width=2.4 * len(self.estimates))
-        for panel, (name, estimate) in zip(axes[0], self.estimates.items(), strict=True):
-            value, low, high = _drawn(estimate[:, 0])
-            places = range(1, len(value) + 1)
-            panel.plot(places, value, "o")
-            panel.vlines(places, low, high, linewidth=1.2)
-            panel.set(xlim=(0.5, len(value) + 0.5), xlabel=self.member)
-            panel.set_xticks(places if len(value) <= 12 else places[:: len(value) // 6])
-            panel.set_title(fill(name, 26), fontsize="small")
-        figure.suptitle(self.title)
-        return figure
+        draw = result_plots.by_network if self.places == ("",) else result_plots.by_place
+        return draw(self)
 
     def __repr__(self) -> str:
         networks = len(next(iter(self.estimates.values())).value)
         lines = [f"{self.title} of {self._counted(networks)}, {self.based_on}"]
         for quantity, estimate in self.estimates.items():
-            by_place = estimate[0] if networks == 1 else _over_networks(estimate)
+            by_place = estimate[0] if networks == 1 else over_networks(estimate)
             lines.append(f"  {quantity}: {_range(by_place, self.places, self.place)}")
         lines += [f"  {remark}" for remark in self.remarks]
         if self.yardstick:
@@ -197,19 +161,6 @@ class Result(ABC):
         elif networks == 1:
             counts.pop(self.member)
         return ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
-
-
-def _drawn(estimate: Estimate) -> list[Any]:
-    """Value, low and high as arrays; no value where the question is open, since there the interval is the answer."""
-    known = estimate.settled & estimate.value.isfinite()
-    points = torch.where(known, estimate.value, torch.nan)
-    return [part.detach().double().cpu().numpy() for part in (points, estimate.low, estimate.high)]
-
-
-def _over_networks(estimate: Estimate) -> Estimate:
-    """The mean over networks, whose spread is what a further one would differ by; the diverged ones are left out."""
-    known = ~estimate.value.isnan().all(1)
-    return Estimate.mean(estimate.value[known], 0) if bool(known.any()) else estimate[0]
 
 
 def _range(by_place: Estimate, places: tuple[str, ...], kind: str) -> str:

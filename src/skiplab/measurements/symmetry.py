@@ -101,6 +101,11 @@ class Symmetry(Result):
         return "a network with this symmetry has 0, up to rounding, and 1"
 
     @property
+    def marks(self) -> Sequence[tuple[str, float, str]]:
+        """The yardstick's numbers: no change, and all answers kept."""
+        return tuple((name, float(number > 0), "symmetric") for number, name in enumerate(self.estimates))
+
+    @property
     def scored_by(self) -> str:
         """What ``score`` compares: "accuracy", else "agreement", else "outputs", the first that says something.
 

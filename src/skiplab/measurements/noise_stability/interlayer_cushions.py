@@ -46,6 +46,7 @@ class InterlayerCushions(Result):
     title = "Interlayer cushion"
     reference = "yu2019, section 5; Arora et al. (2018)"
     yardstick = "a random direction has 1"
+    marks = (("mean", 1.0, "random direction"), ("median", 1.0, "random direction"))
 
     layers: tuple[str, ...]
     cushions: Tensor
