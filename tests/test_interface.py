@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import multiprocessing
 import pickle
@@ -13,10 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+from torch import nn
 
 import skiplab as sl
 from skiplab import waiting
-from skiplab.checks import DataMissing, Refused
+from skiplab.checks import DataMissing, Refused, SkiplabError
 from skiplab.measurements import autocorrelation, hessian_spectrum
 
 
@@ -55,6 +58,22 @@ def test_wrong_calls_say_the_way_out() -> None:
         sl.results("orhan2017/figure-4")
     with pytest.raises(DataMissing, match="orhan2017/figure-7 needs cifar10 and cifar100-coarse, not found"):
         sl.run("orhan2017/figure-7")
+
+
+def test_an_argument_that_does_not_exist_is_refused_with_a_near_one() -> None:
+    with pytest.raises(
+        TypeError, match=r"saturation has no argument 'layer'; it has .*Did you mean layers\?"
+    ):
+        sl.saturation(nn.Linear(2, 2), torch.zeros(3, 2), layer=["0"])
+    with pytest.raises(SkiplabError, match=r"has no argument 'criterion'; it has .*\. Leave it out\."):
+        sl.layer_cushions(nn.Linear(2, 2), torch.zeros(3, 2), criterion=nn.MSELoss())
+
+
+def test_signatures_show_no_address_of_a_default() -> None:
+    for name in sl.__all__:
+        offered = getattr(sl, name)
+        if callable(offered):
+            assert " at 0x" not in str(inspect.signature(offered)), name
 
 
 def test_the_package_names_what_it_offers() -> None:

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from skiplab.checks import refuse_unknown
 from skiplab.interruption import unchanged_by_ctrl_c
 
 PATIENCE, PERIOD = 2.0, 1.0  # seconds before the line shows, and between its changes
@@ -32,10 +33,14 @@ R = TypeVar("R")
 
 def watched(function: Callable[P, R]) -> Callable[P, R]:
     """The same function with a line while it takes long, which also says the last that a ``tell`` of its was told."""
-    can_tell = "tell" in inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
+    can_tell = "tell" in parameters
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not takes_any:
+            refuse_unknown(function.__name__, kwargs, list(parameters))
         with unchanged_by_ctrl_c((*args, *kwargs.values())), Waiting(function.__name__) as line:
             if can_tell:
                 kwargs.setdefault("tell", line.tell)

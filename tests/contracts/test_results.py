@@ -185,6 +185,8 @@ def test_every_measurement_is_called_in_one_way(name: str) -> None:
     assert (target.name, batches.name) == ("target", "batches")
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in rest)
     names = {each.name: each for each in rest}
+    common = [name for name in ("criterion", "loss_fn", "layers", "mode") if name in names]
+    assert list(names)[: len(common)] == common
     assert names["mode"].default == "eval"
     assert names["layers"].default is None
     assert not {"parameters", "wrt"} & set(names)

@@ -534,3 +534,10 @@ def test_the_figure_shows_limits_without_points_and_where_eigenvalues_lie() -> N
     assert exact.axes[1].get_xlim()[0] < -1
     assert exact.axes[1].get_xlim()[1] > 3
     assert exact.get_suptitle() == "Hessian spectrum"
+
+
+def test_statistics_as_constants_are_refused_with_the_mode_that_has_them() -> None:
+    with pytest.raises(
+        Refused, match=r"mode is 'batch', for measurements .* choose 'train', which takes the"
+    ):
+        hessian_spectrum(nn.Linear(2, 2), torch.zeros(3, 2), loss_fn=lambda m, x: m(x).sum(), mode="batch")

@@ -41,7 +41,7 @@ def diagnose(
     examinations: Sequence[str] | None = None,
     name: str = "",
     interruptible: bool = False,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Callable[[str], None] | None = None,
 ) -> Report:
     """Examine a network on samples of its data and report what ails it, the worst first.
 
@@ -67,6 +67,7 @@ def diagnose(
     require(isinstance(model, nn.Module), f"a {type(model).__name__} was given; pass a torch.nn.Module.")
     chosen = [one_of("examination", each, [e.name for e in EXAMINATIONS]) for each in examinations or ()]
     start = time.monotonic()
+    tell = tell or (lambda text: None)
     tell("a first pass")
     model = uncompiled(model)  # what is compiled hides the calls of its layers
     with as_written(model), la.allowing(memory):

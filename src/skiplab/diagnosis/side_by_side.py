@@ -43,6 +43,10 @@ FAILS = (
 )  # what torch and networks raise
 
 
+def silent(text: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True, eq=False)
 class Entrant:
     """A network to be trained, which itself stays as it is; the seed names its order of batches."""
@@ -85,7 +89,7 @@ def trained(
     *,
     steps: int,
     device: str | torch.device = "cpu",
-    tell: Tell = lambda text: None,
+    tell: Tell = silent,
 ) -> list[Run]:
     """Train every entrant in training mode for so many steps of Adam; the runs come in the order of the entrants."""
     found: dict[int, Run] = {}

@@ -90,8 +90,8 @@ def dominant_gradient_flow(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    final: str | None = None,
     mode: str = "eval",
+    final: str | None = None,
     samples_at_once: int | None = None,
 ) -> DominantGradientFlow:
     """Measure the shares of dominant flows in the outputs of the named layers (default: all blocks but the last).

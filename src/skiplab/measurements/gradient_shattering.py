@@ -193,8 +193,8 @@ def gradient_shattering(
     *,
     criterion: Criterion | None = None,
     layers: Sequence[str] | None = None,
-    outputs: str | int = "sum",
     mode: str = "eval",
+    outputs: str | int = "sum",
     samples_at_once: int | None = None,
 ) -> GradientShattering:
     """Differentiate the networks' outputs in every sample's input, or in the activities of the named layers.

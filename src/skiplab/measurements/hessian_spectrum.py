@@ -138,13 +138,13 @@ def hessian_spectrum(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
+    mode: str = "eval",
     method: str | SpectrumMethod = "auto",
     threshold: float = 1e-3,
     relative: bool = False,
     kind: str = "hessian",
     blocks: bool = False,
-    mode: str = "eval",
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Callable[[str], None] | None = None,
 ) -> HessianSpectrum:
     """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
 
@@ -169,7 +169,7 @@ def hessian_spectrum(
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
     names = chosen_parameters(subject, layers)
-    settings = SpectrumSettings(threshold, relative, tell)
+    settings = SpectrumSettings(threshold, relative, tell or (lambda text: None))
     found = _spectrum(subject, given, names, kind, chosen, settings)
     if not blocks:
         return found

@@ -71,9 +71,9 @@ def hessian_trace(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
+    mode: str = "eval",
     products: int = 20,
     kind: str = "hessian",
-    mode: str = "eval",
     seed: int = 0,
 ) -> HessianTrace:
     """Estimate the trace of the loss Hessian with so many Hessian products; exact where parameters are fewer.

@@ -163,13 +163,13 @@ def rescaling_symmetry(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
+    mode: str = "eval",
     factor: float = 10.0,
     draws: int | None = 10,
     seed: int | Sequence[int] = 0,
-    layers: Sequence[str] | None = None,
-    criterion: Criterion | None = None,
-    loss_fn: LossFunction | None = None,
-    mode: str = "eval",
 ) -> Symmetry:
     """Rescale two random layers of a chain against each other and compare what the network answers.
 
@@ -211,12 +211,12 @@ def permutation_symmetry(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
-    draws: int = 10,
-    seed: int | Sequence[int] = 0,
-    layers: Sequence[str] | None = None,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     mode: str = "eval",
+    draws: int = 10,
+    seed: int | Sequence[int] = 0,
 ) -> Symmetry:
     """Permute the units of random layers and compare what the network answers.
 

@@ -267,6 +267,11 @@ class _Host(nn.Module):
 
 def trains(mode: str) -> bool:
     """Whether a measurement's mode is "train" and not "eval"; refuse others."""
+    require(
+        mode != "batch",
+        "mode is 'batch', for measurements that look at samples one by one; choose 'train', which takes the batch's "
+        "own statistics too, or 'eval'.",
+    )
     return one_of("mode", mode, ("eval", "train")) == "train"
 
 

@@ -71,12 +71,12 @@ def interlayer_cushions(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
+    loss_fn: LossFunction | None = None,
     layers: Sequence[str | tuple[str, str]] | None = None,
     mode: str = "eval",
     over: str = "sample",
     probes: int | None = None,
     seed: int = 0,
-    loss_fn: LossFunction | None = None,
 ) -> InterlayerCushions:
     """Measure the cushion of each named layer or block (default: the blocks), or between the two of a pair.
 

@@ -103,10 +103,10 @@ def layer_cushions(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
-    layers: Sequence[str] | None = None,
-    identities: Mapping[str, Tensor] | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     mode: str = "eval",
+    identities: Mapping[str, Tensor] | None = None,
 ) -> LayerCushions:
     """Measure the cushions of linear and convolutional layers (default: all) for every sample.
 

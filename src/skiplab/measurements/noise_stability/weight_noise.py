@@ -78,15 +78,15 @@ def weight_noise(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
+    mode: str = "eval",
     size: float = 0.1,
     relative: bool = True,
     draws: int = 10,
     seed: int | Sequence[int] = 0,
-    layers: Sequence[str] | None = None,
     identities: Mapping[str, Tensor] | None = None,
-    criterion: Criterion | None = None,
-    loss_fn: LossFunction | None = None,
-    mode: str = "eval",
 ) -> WeightNoise:
     """Add noise to one weight matrix after the other, and compare what networks answer.
 
