@@ -139,7 +139,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 def waits(screen: Screen, *, tell: Callable[[str], None] = print) -> str:
     """Do something until the screen shows a line, or not at all if it never will."""
-    tell("80 of at most 320 Lanczos steps so far")
+    tell("80 of at most 320 Lanczos steps, at most 9 min more")
     screen.written.wait(60 if screen.terminal else 0.05)
     return "done"
 
@@ -148,7 +148,7 @@ def test_a_line_shows_what_is_done_and_goes_when_it_is(screen: Screen) -> None:
     assert waiting.watched(waits)(screen) == "done"
     shown = screen.getvalue()
     assert "waits: 0 s, 80 of at most 320 Lanczos s…" in shown  # as wide as the terminal
-    assert "steps so far" not in shown
+    assert "min more" not in shown
     assert shown.endswith(GONE)
     assert shown.count("\n") == 1  # one line, which is then left and erased
 
@@ -166,7 +166,7 @@ def test_the_line_goes_when_the_call_fails(screen: Screen) -> None:
 def test_who_asks_to_be_told_is(screen: Screen) -> None:
     heard: list[str] = []
     waiting.watched(waits)(screen, tell=heard.append)
-    assert heard == ["80 of at most 320 Lanczos steps so far"]
+    assert heard == ["80 of at most 320 Lanczos steps, at most 9 min more"]
     assert "Lanczos" not in screen.getvalue()
 
 

@@ -15,7 +15,7 @@ from skiplab.diagnosis.data import onto
 from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for, require_trainable
 from skiplab.diagnosis.rates import ChosenRate, checked_rates, choose_rates
-from skiplab.diagnosis.side_by_side import FAILS, Entrant, Run, Tell, alike, silent, trained
+from skiplab.diagnosis.side_by_side import FAILS, Entrant, Run, alike, trained
 from skiplab.diagnosis.trial_results import UNTREATED, Contender, RemedyTrials
 from skiplab.randomness import derive, run_seeds
 from skiplab.remedies.catalogue import REMEDIES, Remedy
@@ -23,6 +23,7 @@ from skiplab.remedies.treated import Treated
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.telling import Tell, silent
 
 SEARCHING = 2  # seeds that choose a rate: as much work for three rates as six of the seeds that decide
 LOOKED_AT = 128  # samples that a remedy may look at

@@ -22,6 +22,7 @@ from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.telling import Counted, Tell
 
 USUAL_STEPS = 100
 ENDS = ("both", "largest", "smallest", "magnitude")
@@ -102,13 +103,14 @@ def hessian_extremes(
     tolerance: float = 1e-3,
     max_steps: int | None = None,
     seed: int = 0,
+    tell: Tell | None = None,
 ) -> HessianExtremes:
     """Find the k largest eigenvalues of the loss Hessian, the k smallest, both, or the k of largest magnitude.
 
     ``tolerance`` is the interval's half-width at which steps end, as a part of the largest magnitude, or after
     ``max_steps`` (by default 100, or fewer where memory holds no more). For k = 1 a step is a product and keeps a
     float64 vector of all parameters; for more it is two of each, since one vector alone finds an eigenvalue that
-    occurs twice only once.
+    occurs twice only once. ``tell`` hears how far it is.
 
     >>> found = hessian_extremes(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), k=2, which="largest")
     >>> found.places, bool(found.converged)
@@ -130,7 +132,7 @@ def hessian_extremes(
     each = block * 8 * product.size * product.dimension
     most, limited = vectors_that_fit("max_steps", max_steps, USUAL_STEPS, each, product.device)
     found = la.extreme_eigenvalues(
-        product,
+        Counted(tell, most, "steps", at_most=True).after(product),
         product.dimension,
         k,
         torch_generator(seed, "hessian extremes"),

@@ -14,7 +14,7 @@ Fewer samples than parameters make zeros of their own: state the number of sampl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction, trains
+from skiplab.telling import Tell, silent
 
 LARGEST_EXACT = 20_000
 # `auto` takes `exact` if the eigensolver needs less than this; its speed was measured on 2 cores and on an H200.
@@ -144,7 +145,7 @@ def hessian_spectrum(
     relative: bool = False,
     kind: str = "hessian",
     blocks: bool = False,
-    tell: Callable[[str], None] | None = None,
+    tell: Tell | None = None,
 ) -> HessianSpectrum:
     """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
 
@@ -169,7 +170,7 @@ def hessian_spectrum(
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
     names = chosen_parameters(subject, layers)
-    settings = SpectrumSettings(threshold, relative, tell or (lambda text: None))
+    settings = SpectrumSettings(threshold, relative, tell or silent)
     found = _spectrum(subject, given, names, kind, chosen, settings)
     if not blocks:
         return found

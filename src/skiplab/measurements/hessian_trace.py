@@ -18,6 +18,7 @@ from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.telling import Counted, Tell
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,10 +76,11 @@ def hessian_trace(
     products: int = 20,
     kind: str = "hessian",
     seed: int = 0,
+    tell: Tell | None = None,
 ) -> HessianTrace:
     """Estimate the trace of the loss Hessian with so many Hessian products; exact where parameters are fewer.
 
-    Memory is two float64 vectors of all parameters per product.
+    Memory is two float64 vectors of all parameters per product. ``tell`` hears how far it is.
 
     >>> found = hessian_trace(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), products=200)
     >>> found.products, float(found.stderr)  # of 139 parameters
@@ -89,10 +91,11 @@ def hessian_trace(
     product = HessianProduct(
         target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
     )
+    count = min(products, product.dimension)
     each = 2 * 8 * product.size * product.dimension
-    vectors_that_fit("products", min(products, product.dimension), products, each, product.device)
+    vectors_that_fit("products", count, products, each, product.device)
     found = la.xtrace(
-        product,
+        Counted(tell, count, "products").after(product, lambda vectors: vectors.shape[-2]),
         product.dimension,
         products,
         torch_generator(seed, "hessian trace"),

@@ -46,6 +46,7 @@ from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.subjects.weight_layers import check_weight_layers, left_out, units_of, weight_layers
 from skiplab.subjects.wiring import wiring
+from skiplab.telling import Counted, Tell
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,12 +171,13 @@ def rescaling_symmetry(
     factor: float = 10.0,
     draws: int | None = 10,
     seed: int | Sequence[int] = 0,
+    tell: Tell | None = None,
 ) -> Symmetry:
     """Rescale two random layers of a chain against each other and compare what the network answers.
 
     Pairs are drawn anew ``draws`` times, None tries every pair once. An ensemble's members share the pairs of one
     ``seed``, or have their own if there is a seed for each. ``layers`` limits which are drawn. Layers are
-    chained if each is read by the next alone, so that a branch ends a chain.
+    chained if each is read by the next alone, so that a branch ends a chain. ``tell`` hears how far it is.
 
     >>> found = rescaling_symmetry(model, (x, y))
     >>> bool(found.mean_change < 1e-5)  # without skips, layers of rectifiers can be rescaled against each other
@@ -204,7 +206,7 @@ def rescaling_symmetry(
         return rescaled(subject, [pairs[int(pick[draw])] for pick in picks], factor)
 
     kind = f"rescalings by {factor:g}"
-    return _compared(subject, every, change, names, changed, kind, exhaustive=draws is None)
+    return _compared(subject, every, change, names, changed, kind, tell, exhaustive=draws is None)
 
 
 def permutation_symmetry(
@@ -217,12 +219,13 @@ def permutation_symmetry(
     mode: str = "eval",
     draws: int = 10,
     seed: int | Sequence[int] = 0,
+    tell: Tell | None = None,
 ) -> Symmetry:
     """Permute the units of random layers and compare what the network answers.
 
-    Each draw takes a layer and a permutation of its units other than the identity; ``seed`` and ``layers`` are those
-    of ``rescaling_symmetry``. Layers are left out whose units a sum or product joins to another's that does not come
-    before it, and grouped convolutions, since their units cannot move by themselves.
+    Each draw takes a layer and a permutation of its units other than the identity; ``seed``, ``layers`` and ``tell``
+    are those of ``rescaling_symmetry``. Layers are left out whose units a sum or product joins to another's that does
+    not come before it, and grouped convolutions, since their units cannot move by themselves.
 
     >>> bool(permutation_symmetry(model, (x, y)).mean_change < 1e-5)
     True
@@ -247,7 +250,7 @@ def permutation_symmetry(
         orders = [(names[pick], order) for pick, order in (plan[draw] for plan in plans)]
         return permuted(subject, wired, along, orders)
 
-    return _compared(subject, every, change, names, changed, "permutations")
+    return _compared(subject, every, change, names, changed, "permutations", tell)
 
 
 def _compared(
@@ -257,19 +260,22 @@ def _compared(
     layers: tuple[str, ...],
     changed: Tensor,
     kind: str,
+    tell: Tell | None,
     exhaustive: bool = False,
 ) -> Symmetry:
     """Run the networks before and after every change, batch by batch, and add up what differs."""
     draws = changed.shape[1]
     before, after = Tally(), [Tally() for _ in range(draws)]
-    for batch in batches:
+    for number, batch in enumerate(batches, start=1):
         old = answers(subject, batch)
         for what, values in old.items():
             if what == "loss" or not bool(decides(values).all()):
                 subject.refuse_unless_finite(what, values)
         before.add(old, old, batch)
+        count = Counted(tell, draws, f"{kind}, batch {number}")
         for draw, tally in enumerate(after):
             tally.add(answers(change(draw), batch), old, batch)
+            count.add()
 
     def told(name: str, lost: float) -> Tensor:
         """A quantity draw by draw; a network that was sound and answers NaN after a change has lost all it had."""

@@ -19,11 +19,12 @@ from skiplab.diagnosis.courses import Course, course_of
 from skiplab.diagnosis.factory import Factory
 from skiplab.diagnosis.losses import Loss, loss_for
 from skiplab.diagnosis.rates import checked_rates, choose_rates
-from skiplab.diagnosis.side_by_side import Entrant, Run, Tell, accuracy_of, silent, trained
+from skiplab.diagnosis.side_by_side import Entrant, Run, accuracy_of, trained
 from skiplab.randomness import run_seeds
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, target_of
 from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, criterion_of, first_tensor
+from skiplab.telling import Tell, silent
 
 STEPS = 500  # where neither steps nor epochs are given; ours
 BATCH = 64

@@ -26,6 +26,7 @@ from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction
 from skiplab.subjects.weight_layers import check_weight_layers, weight_layers, weight_matrices
 from skiplab.subjects.wiring import stored_names
+from skiplab.telling import Counted, Tell
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,6 +88,7 @@ def weight_noise(
     draws: int = 10,
     seed: int | Sequence[int] = 0,
     identities: Mapping[str, Tensor] | None = None,
+    tell: Tell | None = None,
 ) -> WeightNoise:
     """Add noise to one weight matrix after the other, and compare what networks answer.
 
@@ -95,7 +97,8 @@ def weight_noise(
 
     The standard normal numbers of a draw follow from ``seed``, the layer's place and the draw alone: networks of the
     same shape get the same ones, scaled. An ensemble's members share them, or have their own if there is a seed for
-    each. ``identities`` gives, by the names of weights, what does not count in the size of relative noise.
+    each. ``identities`` gives, by the names of weights, what does not count in the size of relative noise. ``tell``
+    hears how far it is, batch by batch.
 
     >>> found = weight_noise(model, (x, y), size=0.1)
     >>> found.change.shape, list(found.estimates)  # (networks, layers, draws)
@@ -110,13 +113,14 @@ def weight_noise(
     seeds = member_seeds(seed, subject.size)
     state = subject.parameters | subject.fixed
     before, after = Tally(), {(name, draw): Tally() for name in names for draw in range(draws)}
-    for batch in batches_of(batches):
+    for number, batch in enumerate(batches_of(batches), start=1):
         own = in_mode(subject, batch, mode)
         old = answers(own, batch)
         for what, values in old.items():
             if what == "loss" or not bool(decides(values).all()):
                 subject.refuse_unless_finite(what, values)
         before.add(old, old, batch)
+        count = Counted(tell, len(names), f"layers, batch {number}")
         for place, (layer, name) in enumerate(names.items()):
             weight = state[name]
             scale = _scale(weight, removed.get(layer), size, relative)
@@ -124,6 +128,7 @@ def weight_noise(
                 noise = [_noise(weight[0], each, place, draw) for each in seeds]
                 noisy = weight + scale * torch.stack(noise)
                 after[layer, draw].add(answers(own.with_tensors({name: noisy}), batch), old, batch)
+            count.add()
 
     def told(quantity: str) -> Tensor:
         by_layer = [[getattr(after[layer, draw], quantity) for draw in range(draws)] for layer in names]
