@@ -69,6 +69,18 @@ def test_an_argument_that_does_not_exist_is_refused_with_a_near_one() -> None:
         sl.layer_cushions(nn.Linear(2, 2), torch.zeros(3, 2), criterion=nn.MSELoss())
 
 
+def test_what_holds_tensors_reads_in_a_line() -> None:
+    network, batch = nn.Linear(3, 2), (torch.randn(5, 3), torch.arange(5) % 2)
+    loss = nn.CrossEntropyLoss()
+    product = sl.HessianProduct(network, batch, criterion=loss)
+    assert repr(product) == "HessianProduct(hessian of 8 parameters, 5 samples, forward mode)"
+    ensemble = sl.Ensemble.of([network, network], backend="loop")
+    assert repr(ensemble) == "Ensemble(2 × Linear, 8 parameters each, loop)"
+    subject = sl.Subject.of(network, criterion=loss)
+    assert repr(subject) == "Subject(Linear, 8 parameters, loss by CrossEntropyLoss(), eval mode)"
+    assert repr(sl.Subject.of(ensemble)) == "Subject(2 × Linear, 8 parameters, no loss, eval mode)"
+
+
 def test_signatures_show_no_address_of_a_default() -> None:
     for name in sl.__all__:
         offered = getattr(sl, name)

@@ -37,10 +37,11 @@ def vectors_that_fit(
     """The steps or products of ``each`` bytes that were asked for, else as usual, or what fits with a remark."""
     budget = la.budget_of(None, device)
     fitting = budget // each - 2  # some are in work
-    unit = argument.removeprefix("max_")
+    unit = argument.removeprefix("max_")  # steps or products
     allowed = f"{la.in_words(budget)} may be used"
     require(
-        fitting >= 1, f"one of {unit} takes {la.in_words(each)}, and {allowed}; name fewer layers in layers."
+        fitting >= 1,
+        f"one {unit.removesuffix('s')} takes {la.in_words(each)}, and {allowed}; name fewer layers in layers.",
     )
     if asked is not None:
         require(

@@ -150,6 +150,11 @@ class HessianProduct:
         largest = self._prepare(subject, given, weights, min(together, self.size))
         self._chunk = chunk or self._fitting(largest)
 
+    def __repr__(self) -> str:
+        many = f"{self.size} networks, " if self.size > 1 else ""
+        samples = f"{self.samples:,} samples"
+        return f"HessianProduct({self.kind} of {many}{self.dimension:,} parameters, {samples}, {self.route})"
+
     @property
     def route(self) -> str:
         """How products are computed: "forward mode", "double backward", or both where batches differ.
