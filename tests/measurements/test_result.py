@@ -154,6 +154,17 @@ def test_the_text_tells_a_layers_number_from_its_value_and_says_where_all_are_al
     assert "exact: 0 in 2 layers; 1 unknown\n" in repr(Lengths(("0", "2", "4"), zeros))
 
 
+def test_the_text_says_why_there_is_no_interval() -> None:
+    class Median(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """A median of too few samples."""
+            return {"median": Estimate.median(self.lengths[..., None].expand(-1, -1, 4))}
+
+    few = repr(Median(("a", "b"), normal(1, 2))).splitlines()[1]
+    assert few == "  median: unknown, too few samples or draws for an interval"
+
+
 def test_the_ends_are_ordered_by_what_is_shown() -> None:
     class Skewed(Lengths):
         @property

@@ -65,6 +65,11 @@ class Result(ABC):
         return ()
 
     @property
+    def missing(self) -> str:
+        """What is said of places without a value."""
+        return "unknown"
+
+    @property
     def remarks(self) -> Sequence[str]:
         """Further lines of the text: what sums the estimates up, or which blocks were found and what was left out."""
         lines = {"measured in": getattr(self, "found", ""), "left out:": getattr(self, "left_out", "")}
@@ -140,7 +145,7 @@ class Result(ABC):
         lines = [f"{self.title} of {self._counted(networks)}, {self.based_on}"]
         for quantity, estimate in self.estimates.items():
             by_place = estimate[0] if networks == 1 else over_networks(estimate)
-            lines.append(f"  {quantity}: {_range(by_place, self.places, self.place)}")
+            lines.append(f"  {quantity}: {_range(by_place, self.places, self.place, self.missing)}")
         lines += [f"  {remark}" for remark in self.remarks]
         if self.yardstick:
             lines.append(f"  compare: {self.yardstick}")
@@ -163,13 +168,14 @@ class Result(ABC):
         return ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
 
 
-def _range(by_place: Estimate, places: tuple[str, ...], kind: str) -> str:
+def _range(by_place: Estimate, places: tuple[str, ...], kind: str, missing: str) -> str:
     """The smallest and the largest of the layers, or the one there is; the open ones by their limits."""
     known = by_place.settled.nonzero().flatten().tolist()
     if not known:
         known = (by_place.low.isfinite() & by_place.high.isfinite()).nonzero().flatten().tolist()
     if not known:
-        return "unknown"
+        few = bool(by_place.value.isfinite().any())
+        return "unknown, too few samples or draws for an interval" if few else "unknown"
     middles = (by_place.low + by_place.high) / 2
     sizes = torch.where(by_place.value.isnan(), middles, by_place.value).tolist()
     ends = dict.fromkeys(pick(known, key=sizes.__getitem__) for pick in (min, max))
@@ -179,7 +185,7 @@ def _range(by_place: Estimate, places: tuple[str, ...], kind: str) -> str:
     else:
         words = [f"{by_place[place]}{_where(places[place], kind)}" for place in ends]
     left = len(places) - len(known)
-    return " … ".join(words) + (f"; {left} unknown" if left else "")
+    return " … ".join(words) + (f"; {left} {missing}" if left else "")
 
 
 def _where(place: str, kind: str) -> str:

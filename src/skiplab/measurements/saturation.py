@@ -79,6 +79,11 @@ class Saturation(Result):
         return {words: Estimate.exact(shares) for words, shares in (known or every).items()}
 
     @property
+    def missing(self) -> str:
+        """Why an activation has no number: a rectifier has no side on which it saturates."""
+        return "of another kind or not finite" if self.first_not_finite else "of another kind"
+
+    @property
     def based_on(self) -> str:
         """How many samples there were, and which kinds of activations."""
         return (
