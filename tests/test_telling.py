@@ -10,9 +10,9 @@ import skiplab as sl
 from skiplab import telling
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(40, "40 s"), (360, "6 min"), (5400, "1.5 h")])
-def test_a_duration_reads_as_a_person_would_say_it(seconds: float, words: str) -> None:
-    assert telling.duration(seconds) == words
+@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (89, "89 s"), (360, "6 min"), (5400, "1.5 h")])
+def test_durations_read_as_a_person_writes_them(seconds: float, text: str) -> None:
+    assert telling.duration(seconds) == text
 
 
 def test_the_rest_takes_as_long_as_what_is_done_did(monkeypatch: pytest.MonkeyPatch) -> None:
