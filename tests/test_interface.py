@@ -69,6 +69,12 @@ def test_an_argument_that_does_not_exist_is_refused_with_a_near_one() -> None:
         sl.layer_cushions(nn.Linear(2, 2), torch.zeros(3, 2), criterion=nn.MSELoss())
 
 
+def test_inputs_and_targets_that_are_no_batch_are_told_to_be_one() -> None:
+    x, y = torch.zeros(3, 2), torch.arange(3) % 2
+    with pytest.raises(TypeError, match=r"takes target and batches, and 1 more without a name; .* \(x, y\)"):
+        sl.gradient_norms(nn.Linear(2, 2), x, y, criterion=nn.CrossEntropyLoss())
+
+
 def test_what_holds_tensors_reads_in_a_line() -> None:
     network, batch = nn.Linear(3, 2), (torch.randn(5, 3), torch.arange(5) % 2)
     loss = nn.CrossEntropyLoss()

@@ -59,6 +59,15 @@ def no_such(what: str, name: object, known: Iterable[str]) -> Refused:
     return Refused(f"{what} {name!r} does not exist in the network.{remedy}")
 
 
+def refuse_too_many(function: str, given: int, places: Sequence[str]) -> None:
+    """Refuse more arguments without a name than a function takes: model, x, y instead of model, (x, y)."""
+    if given > len(places):
+        raise UnknownArgument(
+            f"{function} takes {' and '.join(places)}, and {given - len(places)} more without a name; give inputs "
+            "and targets as one batch, (x, y), and all else by name."
+        )
+
+
 def refuse_unknown(function: str, given: Iterable[str], known: Sequence[str]) -> None:
     """Refuse arguments by names that a function does not have, and suggest near ones."""
     for name in given:

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from skiplab.checks import refuse_unknown
+from skiplab.checks import refuse_too_many, refuse_unknown
 from skiplab.interruption import unchanged_by_ctrl_c
 
 PATIENCE, PERIOD = 2.0, 1.0  # seconds before the line shows, and between its changes
@@ -35,11 +35,14 @@ def watched(function: Callable[P, R]) -> Callable[P, R]:
     """The same function with a line while it takes long, which also says the last that a ``tell`` of its was told."""
     parameters = inspect.signature(function).parameters
     can_tell = "tell" in parameters
-    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    kinds = {name: each.kind for name, each in parameters.items()}
+    takes_any = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL} & set(kinds.values())
+    places = [name for name, kind in kinds.items() if kind is not inspect.Parameter.KEYWORD_ONLY]
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if not takes_any:
+            refuse_too_many(function.__name__, len(args), places)
             refuse_unknown(function.__name__, kwargs, list(parameters))
         with unchanged_by_ctrl_c((*args, *kwargs.values())), Waiting(function.__name__) as line:
             if can_tell:

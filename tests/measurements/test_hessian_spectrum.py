@@ -163,7 +163,7 @@ def test_the_text_gives_the_interval_first_and_the_guess_as_a_guess() -> None:
     model, loss = quadratic(torch.cat([torch.linspace(-1, 5, 200), torch.zeros(100)]).double())
     short = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(steps=10, max_steps=10))
     lines = repr(short).splitlines()
-    assert lines[0] == "Hessian spectrum of 1 network, 300 parameters, 1 samples, lanczos, 10 steps"
+    assert lines[0] == "Hessian spectrum of 1 network, 300 parameters, 1 sample, lanczos, 10 steps"
     assert lines[1] == f"  degenerate: {short.degenerate[0]}"
     assert "unresolved" in lines[1]
     assert "degenerate is |λ| < 0.001" in lines[4]
@@ -220,7 +220,7 @@ def test_memory_is_said_beforehand(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
     heard: list[str] = []
     hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(max_steps=20), tell=heard.append)
-    assert len(heard) == 1
+    assert heard[1] == "1 of at most 20 Lanczos steps"
     assert "Lanczos takes" in heard[0]
     assert "20 steps" in heard[0]
 

@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor
 
 from skiplab.measurements.estimate import Estimate, joined
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.randomness import torch_generator
 
 
@@ -261,3 +261,9 @@ def test_long_names_stay_apart_beside_the_axis_and_shares_of_0_have_their_whole_
     assert len(set(shown)) == 4
     assert max(map(len, shown)) <= 24
     assert axes.get_ylim() == (-0.04, 1.04)
+
+
+@pytest.mark.parametrize(("count", "word", "told"), [(1, "sample", "1 sample"), (2, "batch", "2 batches")])
+def test_a_count_agrees_with_its_noun(count: int, word: str, told: str) -> None:
+    assert number_of(count, word) == told
+    assert number_of(3072, "number") == "3,072 numbers"

@@ -23,7 +23,7 @@ from skiplab.checks import listed, no_such, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.gradient_flows import Flows, traced
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, sliced
 from skiplab.subjects.blocks import Blocks
@@ -65,7 +65,9 @@ class DominantGradientFlow(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were, and in how many channels flows end."""
-        return f"{self.by_mean.shape[1]} samples, {self.channels[-1]} final channels"
+        return (
+            f"{number_of(self.by_mean.shape[1], 'sample')}, {number_of(self.channels[-1], 'final channel')}"
+        )
 
     @property
     def yardstick(self) -> str:

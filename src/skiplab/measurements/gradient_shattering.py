@@ -28,7 +28,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of, outside_inference_mode
@@ -83,7 +83,9 @@ class GradientShattering(Result):
     def based_on(self) -> str:
         """How many samples there were, and how many numbers a gradient has."""
         whole = " of all layers together" if self.parts else ""
-        return f"{self.gradients.shape[1]} samples, {self.gradients.shape[2]} numbers per gradient{whole}"
+        samples = number_of(self.gradients.shape[1], "sample")
+        size = number_of(self.gradients.shape[2], "number")
+        return f"{samples}, {size} per gradient{whole}"
 
     @property
     def yardstick(self) -> str:

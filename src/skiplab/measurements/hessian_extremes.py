@@ -17,7 +17,7 @@ from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import MATRICES, Result
+from skiplab.measurements.result import MATRICES, Result, number_of
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
@@ -83,10 +83,11 @@ class HessianExtremes(Result):
     @property
     def based_on(self) -> str:
         """What was measured on."""
-        return f"{self.dimension:,} parameters, {self.samples:,} samples, {self.steps} steps"
+        counts = {"parameter": self.dimension, "sample": self.samples, "step": self.steps}
+        return ", ".join(number_of(count, word) for word, count in counts.items())
 
     def _counted(self, networks: int) -> str:
-        return f"{networks} network{'s' * (networks != 1)}"
+        return number_of(networks, "network")
 
 
 def hessian_extremes(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import MATRICES, Result
+from skiplab.measurements.result import MATRICES, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
@@ -59,7 +59,8 @@ class HessianProducts(Result):
     @property
     def based_on(self) -> str:
         """Parameters, samples, and which vectors were multiplied."""
-        return f"{self.vectors.shape[2]:,} parameters, {self.samples:,} samples, {self.along}"
+        parameters = number_of(self.vectors.shape[2], "parameter")
+        return f"{parameters}, {number_of(self.samples, 'sample')}, {self.along}"
 
 
 def hessian_product(

@@ -31,7 +31,7 @@ from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod, spectrum_method
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate, joined
-from skiplab.measurements.result import MATRICES, Result
+from skiplab.measurements.result import MATRICES, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.normalisation import warn_of_fresh_statistics
@@ -99,8 +99,8 @@ class HessianSpectrum(Result):
     @property
     def based_on(self) -> str:
         """Parameters, samples and method."""
-        how = self.method if self.method == "exact" else f"{self.method}, {self.steps} steps"
-        return f"{self.dimension:,} parameters, {self.samples:,} samples, {how}"
+        how = self.method if self.method == "exact" else f"{self.method}, {number_of(self.steps, 'step')}"
+        return f"{number_of(self.dimension, 'parameter')}, {number_of(self.samples, 'sample')}, {how}"
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -13,7 +13,7 @@ from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import LEVEL, Estimate
-from skiplab.measurements.result import MATRICES, Result
+from skiplab.measurements.result import MATRICES, Result, number_of
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
@@ -62,7 +62,8 @@ class HessianTrace(Result):
     @property
     def based_on(self) -> str:
         """What was measured on."""
-        return f"{self.dimension:,} parameters, {self.samples:,} samples, {self.products} products"
+        counts = {"parameter": self.dimension, "sample": self.samples, "product": self.products}
+        return ", ".join(number_of(count, word) for word, count in counts.items())
 
 
 def hessian_trace(

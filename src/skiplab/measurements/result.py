@@ -165,7 +165,13 @@ class Result(ABC):
             counts.pop(self.place)
         elif networks == 1:
             counts.pop(self.member)
-        return ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
+        return ", ".join(number_of(count, word) for word, count in counts.items())
+
+
+def number_of(count: int, word: str) -> str:
+    """A count and what it counts: "1 sample", "2 batches", "3,072 numbers"."""
+    ending = "" if count == 1 else "es" if word.endswith("ch") else "s"
+    return f"{count:,} {word}{ending}"
 
 
 def _range(by_place: Estimate, places: tuple[str, ...], kind: str, missing: str) -> str:

@@ -30,7 +30,7 @@ from skiplab.checks import Refused, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_watcher import ActivationSums, ActivationWatcher
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.tallies import check_names, lies_in, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
@@ -86,9 +86,8 @@ class Saturation(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were, and which kinds of activations."""
-        return (
-            f"{self.samples} samples, {', '.join(f'{n} {kind}' for kind, n in Counter(self.kinds).items())}"
-        )
+        kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(self.kinds).items())
+        return f"{number_of(self.samples, 'sample')}, {kinds}"
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -30,7 +30,7 @@ from skiplab.checks import positive, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.symmetric_changes import (
     chained_pairs,
     companions,
@@ -94,7 +94,8 @@ class Symmetry(Result):
     @property
     def based_on(self) -> str:
         """How often what was changed, and on how many samples."""
-        return f"{self.change.shape[1]} {self.kind} among {len(self.layers)} layers, {self.samples} samples"
+        layers, samples = number_of(len(self.layers), "layer"), number_of(self.samples, "sample")
+        return f"{self.change.shape[1]} {self.kind} among {layers}, {samples}"
 
     @property
     def yardstick(self) -> str:

@@ -27,7 +27,7 @@ from skiplab.checks import no_such, one_of, require, seeded, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.jacobians import Part, on_part, product, refuse_mixing, squared_norms
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
@@ -64,8 +64,7 @@ class InterlayerCushions(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were, and what was held fixed."""
-        many = f"{self.cushions.shape[1]} {'samples' if self.over == 'sample' else 'batches'}"
-        return f"{many}, {self.mode} mode"
+        return f"{number_of(self.cushions.shape[1], self.over)}, {self.mode} mode"
 
 
 def interlayer_cushions(

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from skiplab.checks import Refused, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.failures import described
@@ -90,7 +90,7 @@ class LayerCushions(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were."""
-        return f"{self.gains.shape[1]} samples"
+        return number_of(self.gains.shape[1], "sample")
 
     @property
     def yardstick(self) -> str:

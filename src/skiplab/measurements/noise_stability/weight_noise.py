@@ -18,7 +18,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.noise_stability.layer_cushions import identities_by_layer
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
@@ -72,7 +72,8 @@ class WeightNoise(Result):
     def based_on(self) -> str:
         """The noise and how often it was drawn."""
         kind = f"{self.size:g}‖W‖" if self.relative else f"deviation {self.size:g}"
-        return f"noise of {kind}, {self.change.shape[2]} draws, {self.samples} samples"
+        draws, samples = number_of(self.change.shape[2], "draw"), number_of(self.samples, "sample")
+        return f"noise of {kind}, {draws}, {samples}"
 
 
 def weight_noise(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skiplab.checks import require
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.subjects.residual_blocks import ResidualBlocks
 
 
@@ -62,7 +62,8 @@ class PathDepth(Result):
     @property
     def based_on(self) -> str:
         """How many samples and residual blocks there were."""
-        return f"{self.samples} samples, {len(self.blocks.blocks)} residual blocks, {self.mode} mode"
+        blocks = number_of(len(self.blocks.blocks), "residual block")
+        return f"{number_of(self.samples, 'sample')}, {blocks}, {self.mode} mode"
 
     @property
     def yardstick(self) -> str:
