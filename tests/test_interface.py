@@ -240,16 +240,27 @@ def test_what_the_call_prints_goes_where_it_is_printed_to(
     assert "epoch 1" not in screen.getvalue()
 
 
-@pytest.mark.parametrize("widgets", [True, False])
-def test_a_notebook_shows_the_line_as_a_widget(
-    screen: Screen, monkeypatch: pytest.MonkeyPatch, widgets: bool
-) -> None:
-    """Without ipywidgets rich could only warn, so nothing is shown."""
+def test_a_notebook_shows_the_line_below_the_cell(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if widgets else None)
-    screen.terminal = False
-    found = waiting._console()
-    assert (found is not None and found.is_jupyter) == widgets
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    shown: list[str] = []
+
+    class Output:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            shown.append(data["text/plain"])
+            screen.written.set()
+
+    def display(data: dict[str, str], raw: bool, display_id: bool) -> Output:
+        shown.append(data["text/plain"])
+        return Output()
+
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    monkeypatch.setattr(waiting, "PERIOD", 0.001)
+    assert waiting.watched(waits)(screen) == "done"
+    words = "waits: 0 s, 80 of at most 320 Lanczos steps, at most 9 min more"
+    assert shown[:2] == [words, words]
+    assert shown[-1] == ""
+    assert screen.getvalue() == ""
 
 
 @pytest.mark.parametrize("where", ["a file", "a log", "a worker", "a thread", "a dumb terminal", "nowhere"])
