@@ -184,6 +184,22 @@ def test_a_notebook_shows_the_text_and_the_first_rows() -> None:
     assert html.count("<tr") == 1 + 20
 
 
+def test_a_notebooks_table_shows_no_open_question_as_a_number() -> None:
+    class Open(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """Limits of the first layer, and the value of the second."""
+            marks = torch.tensor([[True, False]])
+            return {"open": Estimate(self.lengths, self.lengths - 1, self.lengths + 1, unresolved=marks)}
+
+    html = Open(("a", "b"), torch.tensor([[0.4321, 2.5]]))._repr_html_()
+    assert "<td>unresolved</td>" in html
+    assert "<td>2.5</td>" in html
+    assert "0.4321" not in html
+    assert "resolved</th>" not in html
+    assert "<td></td>" in Open(("a", "b"), torch.tensor([[0.5, torch.nan]]))._repr_html_()
+
+
 def test_a_figure_marks_no_open_question_with_a_point() -> None:
     class Open(Lengths):
         @property

@@ -153,10 +153,20 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         """The text, and the first rows of the table."""
-        table = self.frame()
+        table = self._without_open_values()
         shown = table.head(MOST_ROWS).to_html(index=False, float_format=lambda number: f"{number:.4g}")
         more = f"<p>{len(table) - MOST_ROWS} further rows in .frame()</p>" if len(table) > MOST_ROWS else ""
         return f"<pre>{escape(repr(self))}</pre>{shown}{more}"
+
+    def _without_open_values(self) -> pd.DataFrame:
+        """The table as a person reads it: an open question has its limits and no value."""
+        table = self.frame()
+        for quantity, each in self.estimates.items():
+            settled = each.settled.flatten().tolist()
+            words = ["" if value.isnan() else "unresolved" for value in each.value.flatten()]
+            rows = zip(table[quantity], settled, words, strict=True)
+            table[quantity] = [value if known else word for value, known, word in rows]
+        return table.drop(columns=[f"{name}, resolved" for name in self.estimates], errors="ignore")
 
     def _counted(self, networks: int) -> str:
         """How many networks and layers there are; of a single network nothing is said."""
