@@ -163,5 +163,11 @@ def test_steps_and_products_end_where_memory_does(
     with pytest.raises(
         Refused, match=r"products is 20, which takes .* give products=5, or name fewer layers"
     ):
-        sl.hessian_trace(network, batch, criterion=LOSS)
+        sl.hessian_trace(network, batch, criterion=LOSS, products=20)
     assert sl.hessian_trace(network, batch, criterion=LOSS, products=5).products == 4
+    fewer = sl.hessian_trace(network, batch, criterion=LOSS)
+    assert fewer.products == 4
+    assert "at most 5 products instead of 20, since more do not fit" in repr(fewer)
+    monkeypatch.setattr(memory, "available_bytes", lambda device: room)
+    with pytest.raises(Refused, match=r"4 products take .*, and .* may be used; name fewer layers in layers"):
+        sl.hessian_trace(network, batch, criterion=LOSS)

@@ -20,6 +20,9 @@ from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
 from skiplab.telling import Counted, Tell
 
+USUAL_PRODUCTS = 20  # ours
+LEAST_PRODUCTS = 4  # that XTrace's error bar needs
+
 
 @dataclass(frozen=True, repr=False)
 class HessianTrace(Result):
@@ -34,6 +37,7 @@ class HessianTrace(Result):
     dimension: int
     samples: int
     kind: str = "hessian"
+    limited: str = ""
 
     @property
     def title(self) -> str:
@@ -60,6 +64,11 @@ class HessianTrace(Result):
         }
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """Whether memory held fewer products than usual."""
+        return (self.limited,) if self.limited else ()
+
+    @property
     def based_on(self) -> str:
         """What was measured on."""
         counts = {"parameter": self.dimension, "sample": self.samples, "product": self.products}
@@ -74,34 +83,45 @@ def hessian_trace(
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
     mode: str = "eval",
-    products: int = 20,
+    products: int | None = None,
     kind: str = "hessian",
     seed: int = 0,
     tell: Tell | None = None,
 ) -> HessianTrace:
     """Estimate the trace of the loss Hessian with so many Hessian products; exact where parameters are fewer.
 
-    Memory is two float64 vectors of all parameters per product. ``tell`` hears how far it is.
+    ``products`` are by default 20, or fewer where memory holds no more: it is two float64 vectors of all parameters
+    per product. ``tell`` hears how far it is.
 
     >>> found = hessian_trace(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), products=200)
     >>> found.products, float(found.stderr)  # of 139 parameters
     (139, 0.0)
     """
-    whole_numbers(products=products)
+    if products is not None:
+        whole_numbers(products=products)
     seeded(seed)
     product = HessianProduct(
         target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
     )
-    count = min(products, product.dimension)
-    each = 2 * 8 * product.size * product.dimension
-    vectors_that_fit("products", count, products, each, product.device)
+    size = product.dimension
+    asked = None if products is None else min(products, size)
+    each = 2 * 8 * product.size * size
+    least = min(LEAST_PRODUCTS, size)
+    count, limited = vectors_that_fit(
+        "products",
+        asked,
+        min(USUAL_PRODUCTS, size),
+        each,
+        product.device,
+        least=least if asked is None else 1,
+    )
     found = la.xtrace(
         Counted(tell, count, "products").after(product, lambda vectors: vectors.shape[-2]),
-        product.dimension,
-        products,
+        size,
+        count if products is None else products,
         torch_generator(seed, "hessian trace"),
         lead=(product.size,),
         dtype=product.dtype,
         device=product.device,
     )
-    return HessianTrace(found.value, found.stderr, found.products, product.dimension, product.samples, kind)
+    return HessianTrace(found.value, found.stderr, found.products, size, product.samples, kind, limited)
