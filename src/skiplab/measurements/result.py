@@ -153,12 +153,12 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         """The text, and the first rows of the table."""
-        table = self._without_open_values()
+        table = self.table_to_read()
         shown = table.head(MOST_ROWS).to_html(index=False, float_format=lambda number: f"{number:.4g}")
         more = f"<p>{len(table) - MOST_ROWS} further rows in .frame()</p>" if len(table) > MOST_ROWS else ""
         return f"<pre>{escape(repr(self))}</pre>{shown}{more}"
 
-    def _without_open_values(self) -> pd.DataFrame:
+    def table_to_read(self) -> pd.DataFrame:
         """The table as a person reads it: an open question has its limits and no value."""
         table = self.frame()
         for quantity, each in self.estimates.items():
