@@ -150,6 +150,7 @@ def test_the_text_tells_a_layers_number_from_its_value_and_says_where_all_are_al
     assert "exact: 0.5 at layer 0 … 2 at layer 2\n" in repr(Lengths(("0", "2"), torch.tensor([[0.5, 2.0]])))
     zeros = torch.zeros(1, 3)
     assert "exact: 0 in all 3 layers\n" in repr(Lengths(("0", "2", "4"), zeros))
+    assert "exact: 0 in both layers\n" in repr(Lengths(("0", "2"), zeros[:, :2]))
     zeros[0, 1] = torch.nan
     assert "exact: 0 in 2 layers; 1 unknown\n" in repr(Lengths(("0", "2", "4"), zeros))
 

@@ -197,7 +197,9 @@ def _range(by_place: Estimate, places: tuple[str, ...], kind: str, missing: str)
     ends = dict.fromkeys(pick(known, key=sizes.__getitem__) for pick in (min, max))
     same = {str(by_place[place]) for place in known}
     if len(known) > 1 and len(same) == 1:
-        words = [f"{same.pop()} in {'all ' * (len(known) == len(places))}{len(known)} {kind}s"]
+        all_ = "" if len(known) < len(places) else "all "
+        many = "both" if all_ and len(known) == 2 else f"{all_}{len(known)}"
+        words = [f"{same.pop()} in {many} {kind}s"]
     else:
         words = [f"{by_place[place]}{_where(places[place], kind)}" for place in ends]
     left = len(places) - len(known)

@@ -86,7 +86,7 @@ class Saturation(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were, and which kinds of activations."""
-        kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(self.kinds).items())
+        kinds = ", ".join(f"{kind} × {n}" for kind, n in Counter(self.kinds).items())
         return f"{number_of(self.samples, 'sample')}, {kinds}"
 
     @property
