@@ -100,7 +100,8 @@ class Symmetry(Result):
     @property
     def yardstick(self) -> str:
         """A network that has the symmetry."""
-        return "a network with this symmetry has 0, up to rounding, and 1"
+        kept = ", and 1" if len(self.estimates) > 1 else ""
+        return f"a network with this symmetry has 0, up to rounding{kept}"
 
     @property
     def marks(self) -> Sequence[tuple[str, float, str]]:
