@@ -28,6 +28,10 @@ def test_a_near_name_is_suggested_and_a_far_one_is_not() -> None:
     assert near("zzzz", ["plain", "residual"]) == ""
 
 
+def test_a_name_that_is_there_twice_is_suggested_once() -> None:
+    assert near("2.ll", ["2.l", "2.l", "7.head"]) == " Did you mean 2.l?"
+
+
 def test_several_near_names_are_joined_best_first_and_at_most_three() -> None:
     assert near("net1", ["net2", "net12", "net3", "net4"]) == " Did you mean net12 or net4 or net3?"
 

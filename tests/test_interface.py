@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import multiprocessing
 import pickle
@@ -13,10 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+from torch import nn
 
 import skiplab as sl
 from skiplab import waiting
-from skiplab.checks import DataMissing, Refused
+from skiplab.checks import DataMissing, Refused, SkiplabError
 from skiplab.measurements import autocorrelation, hessian_spectrum
 
 
@@ -55,6 +58,40 @@ def test_wrong_calls_say_the_way_out() -> None:
         sl.results("orhan2017/figure-4")
     with pytest.raises(DataMissing, match="orhan2017/figure-7 needs cifar10 and cifar100-coarse, not found"):
         sl.run("orhan2017/figure-7")
+
+
+def test_an_argument_that_does_not_exist_is_refused_with_a_near_one() -> None:
+    with pytest.raises(
+        TypeError, match=r"saturation has no argument 'layer'; it has .*Did you mean layers\?"
+    ):
+        sl.saturation(nn.Linear(2, 2), torch.zeros(3, 2), layer=["0"])
+    with pytest.raises(SkiplabError, match=r"has no argument 'criterion'; it has .*\. Leave it out\."):
+        sl.layer_cushions(nn.Linear(2, 2), torch.zeros(3, 2), criterion=nn.MSELoss())
+
+
+def test_inputs_and_targets_that_are_no_batch_are_told_to_be_one() -> None:
+    x, y = torch.zeros(3, 2), torch.arange(3) % 2
+    with pytest.raises(TypeError, match=r"takes target and batches, and 1 more without a name; .* \(x, y\)"):
+        sl.gradient_norms(nn.Linear(2, 2), x, y, criterion=nn.CrossEntropyLoss())
+
+
+def test_what_holds_tensors_reads_in_a_line() -> None:
+    network, batch = nn.Linear(3, 2), (torch.randn(5, 3), torch.arange(5) % 2)
+    loss = nn.CrossEntropyLoss()
+    product = sl.HessianProduct(network, batch, criterion=loss)
+    assert repr(product) == "HessianProduct(hessian of 8 parameters, 5 samples, forward mode)"
+    ensemble = sl.Ensemble.of([network, network], backend="loop")
+    assert repr(ensemble) == "Ensemble(2 × Linear, 8 parameters each, loop)"
+    subject = sl.Subject.of(network, criterion=loss)
+    assert repr(subject) == "Subject(Linear, 8 parameters, loss by CrossEntropyLoss(), eval mode)"
+    assert repr(sl.Subject.of(ensemble)) == "Subject(2 × Linear, 8 parameters, no loss, eval mode)"
+
+
+def test_signatures_show_no_address_of_a_default() -> None:
+    for name in sl.__all__:
+        offered = getattr(sl, name)
+        if callable(offered):
+            assert " at 0x" not in str(inspect.signature(offered)), name
 
 
 def test_the_package_names_what_it_offers() -> None:
@@ -120,7 +157,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 def waits(screen: Screen, *, tell: Callable[[str], None] = print) -> str:
     """Do something until the screen shows a line, or not at all if it never will."""
-    tell("80 of at most 320 Lanczos steps so far")
+    tell("80 of at most 320 Lanczos steps, at most 9 min more")
     screen.written.wait(60 if screen.terminal else 0.05)
     return "done"
 
@@ -129,7 +166,7 @@ def test_a_line_shows_what_is_done_and_goes_when_it_is(screen: Screen) -> None:
     assert waiting.watched(waits)(screen) == "done"
     shown = screen.getvalue()
     assert "waits: 0 s, 80 of at most 320 Lanczos s…" in shown  # as wide as the terminal
-    assert "steps so far" not in shown
+    assert "min more" not in shown
     assert shown.endswith(GONE)
     assert shown.count("\n") == 1  # one line, which is then left and erased
 
@@ -147,7 +184,7 @@ def test_the_line_goes_when_the_call_fails(screen: Screen) -> None:
 def test_who_asks_to_be_told_is(screen: Screen) -> None:
     heard: list[str] = []
     waiting.watched(waits)(screen, tell=heard.append)
-    assert heard == ["80 of at most 320 Lanczos steps so far"]
+    assert heard == ["80 of at most 320 Lanczos steps, at most 9 min more"]
     assert "Lanczos" not in screen.getvalue()
 
 
@@ -203,16 +240,27 @@ def test_what_the_call_prints_goes_where_it_is_printed_to(
     assert "epoch 1" not in screen.getvalue()
 
 
-@pytest.mark.parametrize("widgets", [True, False])
-def test_a_notebook_shows_the_line_as_a_widget(
-    screen: Screen, monkeypatch: pytest.MonkeyPatch, widgets: bool
-) -> None:
-    """Without ipywidgets rich could only warn, so nothing is shown."""
+def test_a_notebook_shows_the_line_below_the_cell(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if widgets else None)
-    screen.terminal = False
-    found = waiting._console()
-    assert (found is not None and found.is_jupyter) == widgets
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    shown: list[str] = []
+
+    class Output:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            shown.append(data["text/plain"])
+            screen.written.set()
+
+    def display(data: dict[str, str], raw: bool, display_id: bool) -> Output:
+        shown.append(data["text/plain"])
+        return Output()
+
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    monkeypatch.setattr(waiting, "PERIOD", 0.001)
+    assert waiting.watched(waits)(screen) == "done"
+    words = "waits: 0 s, 80 of at most 320 Lanczos steps, at most 9 min more"
+    assert shown[:2] == [words, words]
+    assert shown[-1] == ""
+    assert screen.getvalue() == ""
 
 
 @pytest.mark.parametrize("where", ["a file", "a log", "a worker", "a thread", "a dumb terminal", "nowhere"])

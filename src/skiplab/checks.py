@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 
@@ -16,6 +17,10 @@ class SkiplabError(Exception):
 
 class Refused(SkiplabError, ValueError):
     """A wrong shape, value or name was passed in."""
+
+
+class UnknownArgument(SkiplabError, TypeError):
+    """A function was called with an argument that it does not have."""
 
 
 class DataMissing(SkiplabError):
@@ -40,7 +45,7 @@ def printable(text: str) -> str:
 
 def near(name: str, choices: Iterable[str]) -> str:
     """Suggest the names closest to a mistyped one, as ' Did you mean …?' or nothing."""
-    close = difflib.get_close_matches(str(name), list(choices), n=3, cutoff=0.5)
+    close = difflib.get_close_matches(str(name), list(dict.fromkeys(choices)), n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
@@ -52,6 +57,23 @@ def no_such(what: str, name: object, known: Iterable[str]) -> Refused:
         f" There are {some}; name one of these." if names else " It has none; leave it out."
     )
     return Refused(f"{what} {name!r} does not exist in the network.{remedy}")
+
+
+def refuse_too_many(function: str, given: int, places: Sequence[str]) -> None:
+    """Refuse more arguments without a name than a function takes: model, x, y instead of model, (x, y)."""
+    if given > len(places):
+        raise UnknownArgument(
+            f"{function} takes {' and '.join(places)}, and {given - len(places)} more without a name; give inputs "
+            "and targets as one batch, (x, y), and all else by name."
+        )
+
+
+def refuse_unknown(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse arguments by names that a function does not have, and suggest near ones."""
+    for name in given:
+        if name not in known:
+            remedy = near(name, known) or " Leave it out."
+            raise UnknownArgument(f"{function} has no argument {name!r}; it has {', '.join(known)}.{remedy}")
 
 
 def one_of(what: str, value: str, choices: Iterable[str]) -> str:
@@ -110,6 +132,15 @@ def require(condition: bool, sentence: str) -> None:
     """Refuse with the sentence unless the condition holds."""
     if not condition:
         raise Refused(sentence)
+
+
+def callers_line() -> int:
+    """The ``stacklevel`` with which a warning names the line outside skiplab that led to it."""
+    own = str(Path(__file__).parent)
+    frame, level = sys._getframe(1), 1
+    while frame.f_code.co_filename.startswith(own) and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def device_of(device: object) -> Any:

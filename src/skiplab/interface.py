@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from skiplab import remedies as remedies
 from skiplab.checks import Refused
-from skiplab.curvature import products as product
 from skiplab.curvature.products import HessianProduct as HessianProduct
 from skiplab.curvature.spectrum_methods import Exact as Exact
 from skiplab.curvature.spectrum_methods import Lanczos as Lanczos
@@ -24,6 +23,7 @@ from skiplab.measurements import dominant_gradient_flow as flow
 from skiplab.measurements import gradient_norms as norms
 from skiplab.measurements import gradient_shattering as shattering
 from skiplab.measurements import hessian_extremes as extremes
+from skiplab.measurements import hessian_product as product
 from skiplab.measurements import hessian_spectrum as spectrum
 from skiplab.measurements import hessian_trace as trace
 from skiplab.measurements import layer_signals as signals

@@ -26,7 +26,6 @@ from skiplab.benchmarks.record import Record
 from skiplab.benchmarks.training import TrainingSize
 from skiplab.cli import progress
 from skiplab.cli.bench import rate
-from skiplab.cli.options import duration
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
 from skiplab.cli.verdicts import interval, number, rows_table
@@ -283,11 +282,6 @@ def test_numbers_are_brief(value: float | None, text: str) -> None:
 def test_intervals_may_be_open_or_missing() -> None:
     assert interval(None, None) == "–"
     assert interval(0.12345, None) == "[0.123, –]"
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (89, "89 s"), (360, "6 min"), (5400, "1.5 h")])
-def test_durations_read_as_a_person_writes_them(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 def test_progress_without_a_terminal_is_a_line_now_and_then(

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from skiplab.checks import Refused
-from skiplab.curvature.products import hessian_product
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_patterns import activation_patterns
 from skiplab.measurements.branch_ratios import branch_ratios
@@ -25,6 +24,7 @@ from skiplab.measurements.dominant_gradient_flow import dominant_gradient_flow
 from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.measurements.gradient_shattering import gradient_shattering
 from skiplab.measurements.hessian_extremes import hessian_extremes
+from skiplab.measurements.hessian_product import hessian_product
 from skiplab.measurements.hessian_spectrum import hessian_spectrum
 from skiplab.measurements.hessian_trace import hessian_trace
 from skiplab.measurements.layer_signals import layer_signals

@@ -30,6 +30,7 @@ RESULTS: dict[str, Measure] = {
     "gradient_norms": lambda net, batch: sl.gradient_norms(net, batch, criterion=CRITERION),
     "gradient_shattering": lambda net, batch: sl.gradient_shattering(net, batch[0]),
     "hessian_extremes": lambda net, batch: sl.hessian_extremes(net, batch, criterion=CRITERION, k=2),
+    "hessian_product": lambda net, batch: sl.hessian_product(net, batch, criterion=CRITERION),
     "hessian_spectrum": lambda net, batch: sl.hessian_spectrum(net, batch, criterion=CRITERION, blocks=True),
     "hessian_trace": lambda net, batch: sl.hessian_trace(net, batch, criterion=CRITERION),
     "interlayer_cushions": lambda net, batch: sl.interlayer_cushions(net, batch),
@@ -45,7 +46,6 @@ RESULTS: dict[str, Measure] = {
 NO_RESULT = {"Ensemble", "Exact", "HessianProduct", "Lanczos", "Moments", "Subject"}
 NO_RESULT |= {
     "compare",
-    "hessian_product",
     "looks_linear",
     "results",
     "run",
@@ -173,6 +173,7 @@ def test_the_text_says_which_blocks_were_measured_and_what_was_left_out(batch: t
     for name in ("gradient_norms", "dominant_gradient_flow", "interlayer_cushions"):
         text = repr(RESULTS[name](net, batch))
         assert "measured in 2 blocks (Block): 1, 2; stem: 0; head: 3" in text, name
+        assert ("left out: 2, where flows end" in text) == (name == "dominant_gradient_flow")
     named = sl.gradient_norms(net, batch, criterion=CRITERION, layers=["1"])
     assert "measured in" not in repr(named)
 
@@ -184,6 +185,8 @@ def test_every_measurement_is_called_in_one_way(name: str) -> None:
     assert (target.name, batches.name) == ("target", "batches")
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in rest)
     names = {each.name: each for each in rest}
+    common = [name for name in ("criterion", "loss_fn", "layers", "mode") if name in names]
+    assert list(names)[: len(common)] == common
     assert names["mode"].default == "eval"
     assert names["layers"].default is None
     assert not {"parameters", "wrt"} & set(names)

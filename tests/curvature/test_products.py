@@ -17,9 +17,10 @@ from skiplab.architectures.fully_connected import HyperResidualNet, PlainNet
 from skiplab.checks import Refused
 from skiplab.curvature import products as module_under_test
 from skiplab.curvature.output_loss import kind_of
-from skiplab.curvature.products import HessianProduct, hessian_product
+from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.sweeps import streams
 from skiplab.ensembles import Ensemble
+from skiplab.measurements.hessian_product import hessian_product
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 
@@ -529,7 +530,7 @@ def test_the_measurement_gives_the_curvature_along_the_gradient() -> None:
     assert found.curvature.item() == pytest.approx(
         (gradient @ full @ gradient / (gradient @ gradient)).item()
     )
-    given = hessian_product(Subject.of(net, criterion=CE), (X, Y), found.vectors * 2)
+    given = hessian_product(Subject.of(net, criterion=CE), (X, Y), vectors=found.vectors * 2)
     assert_equal(given.products, 2 * found.products)
 
 

@@ -10,9 +10,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import torch
 
 from oracles.made_up_reports import DEAD, SHALLOW, VANISHING, report
 from skiplab.checks import Refused
+from skiplab.diagnosis.chart import Examined
 from skiplab.diagnosis.page import MOST_ROWS, answer, between, strip, usual_words
 from skiplab.diagnosis.papers import SOURCES, sources_in
 from skiplab.diagnosis.report import Report
@@ -198,6 +200,12 @@ def test_a_strip_of_decades_is_logarithmic() -> None:
 def test_what_has_no_number_or_no_range_has_no_strip() -> None:
     unknown = dataclasses.replace(DEAD, usual=(math.nan, math.nan))
     assert [strip(each)[0] for each in (SHALLOW, unknown)] == ["", ""]
+
+
+def test_a_table_has_no_number_for_an_open_question() -> None:
+    norms = GradientNorms(("0", "2"), torch.tensor([[0.25, 0.5]]), torch.zeros(1, 2), samples=1)
+    shown = answer(Examined("gradient_norms", "do they vanish?", norms, 1.0))
+    assert [row[1] for row in shown["rows"]] == ["unresolved", "unresolved"]  # one sample has no interval
 
 
 def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

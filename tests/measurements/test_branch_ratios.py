@@ -81,7 +81,7 @@ def test_an_exploding_branch_is_found_in_its_row() -> None:
     net[2].layer.weight.data *= 100
     found = branch_ratios(net, X)
     assert found.ratio[0].tolist() == pytest.approx([0.3, 0.3, 30.0, 0.3])
-    assert "30 in 2" in repr(found)
+    assert "30 at addition 2" in repr(found)
 
 
 def same(one: BranchRatios, other: BranchRatios, rows: Any = slice(None)) -> None:

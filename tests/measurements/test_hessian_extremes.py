@@ -61,9 +61,47 @@ def test_intervals_hold_an_eigenvalue_even_where_steps_end_early(
     )
     assert not bool(found.converged.any())
     assert "unresolved" in repr(found)
+    assert repr(found).startswith("Hessian extremes of 1 network, 185 parameters, 64 samples, 4 steps")
     (estimate,) = found.estimates.values()
     for low, high in zip(estimate.low[0], estimate.high[0], strict=True):
         assert bool(((exact >= low) & (exact <= high)).any())
+
+
+def test_an_eigenvalue_that_is_settled_is_not_called_open_for_another_that_is_not(
+    network: nn.Module, batch: tuple[torch.Tensor, torch.Tensor], exact: torch.Tensor
+) -> None:
+    found = sl.hessian_extremes(network, batch, criterion=LOSS, k=6, which="largest", max_steps=9)
+    assert bool(found.settled[0, 0])
+    assert not bool(found.converged)
+    (estimate,) = found.estimates.values()
+    assert estimate.settled[0].tolist() == found.settled[0].tolist()
+    assert "unresolved" not in repr(estimate[0, 0])
+    assert found.values[0, 0].item() == pytest.approx(exact[-1].item(), rel=1e-3)
+
+
+def test_the_top_eigenvalue_takes_no_more_products_than_a_power_iteration_as_sure(
+    network: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]
+) -> None:
+    """As PyHessian does it (Yao et al., 2020), until its residual is as small as the one that is proved here."""
+    tolerance, product = 1e-3, sl.HessianProduct(network, batch, criterion=LOSS)
+    vector = torch.randn(1, 1, product.dimension, generator=torch_generator(0, "power"), dtype=torch.float64)
+    products, residual, top = 0, 1.0, 0.0
+    while residual > tolerance * abs(top):
+        vector = vector / vector.norm()
+        image = product(vector)
+        products, top = products + 1, (image * vector).sum().item()
+        residual, vector = (image - top * vector).norm().item(), image
+    found = sl.hessian_extremes(network, batch, criterion=LOSS, which="magnitude", tolerance=tolerance)
+    assert found.values.item() == pytest.approx(top, rel=tolerance)
+    assert found.steps <= products  # a step is a product where one eigenvalue is asked for
+
+
+def test_the_text_names_the_matrix(network: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+    calls = {"extremes": sl.hessian_extremes, "trace": sl.hessian_trace, "product": sl.hessian_product}
+    for word, call in {**calls, "spectrum": sl.hessian_spectrum}.items():
+        for kind, name in (("hessian", "Hessian"), ("gauss_newton", "Gauss–Newton"), ("fisher", "Fisher")):
+            found = call(network, batch, criterion=LOSS, kind=kind)
+            assert repr(found).startswith(f"{name} {word} of 1 network, 185 parameters, 64 samples")
 
 
 def test_the_trace_is_the_sum_of_eigenvalues(
@@ -109,9 +147,9 @@ def test_steps_and_products_end_where_memory_does(
     exact: torch.Tensor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    room = 2 * 8 * len(exact) * (5 + 2)  # five steps, and two in work
+    room = 2 * 8 * len(exact) * (5 + 2)  # five steps of two vectors, and two in work
     monkeypatch.setattr(memory, "available_bytes", lambda device: 2 * room)  # of which half is used
-    short = sl.hessian_extremes(network, batch, criterion=LOSS, tolerance=1e-9)
+    short = sl.hessian_extremes(network, batch, criterion=LOSS, tolerance=1e-9, k=2)
     assert short.steps == 5
     assert not bool(short.converged)
     assert "at most 5 steps instead of 100, since more do not fit" in repr(short)
@@ -120,10 +158,16 @@ def test_steps_and_products_end_where_memory_does(
     with pytest.raises(
         Refused, match=r"max_steps is 9, which takes .* give max_steps=5, or name fewer layers"
     ):
-        sl.hessian_extremes(network, batch, criterion=LOSS, max_steps=9)
-    assert sl.hessian_extremes(network, batch, criterion=LOSS, max_steps=5).limited == ""
+        sl.hessian_extremes(network, batch, criterion=LOSS, max_steps=9, k=2)
+    assert sl.hessian_extremes(network, batch, criterion=LOSS, max_steps=5, k=2).limited == ""
     with pytest.raises(
         Refused, match=r"products is 20, which takes .* give products=5, or name fewer layers"
     ):
-        sl.hessian_trace(network, batch, criterion=LOSS)
+        sl.hessian_trace(network, batch, criterion=LOSS, products=20)
     assert sl.hessian_trace(network, batch, criterion=LOSS, products=5).products == 4
+    fewer = sl.hessian_trace(network, batch, criterion=LOSS)
+    assert fewer.products == 4
+    assert "at most 5 products instead of 20, since more do not fit" in repr(fewer)
+    monkeypatch.setattr(memory, "available_bytes", lambda device: room)
+    with pytest.raises(Refused, match=r"4 products take .*, and .* may be used; name fewer layers in layers"):
+        sl.hessian_trace(network, batch, criterion=LOSS)

@@ -163,7 +163,7 @@ def test_the_text_gives_the_interval_first_and_the_guess_as_a_guess() -> None:
     model, loss = quadratic(torch.cat([torch.linspace(-1, 5, 200), torch.zeros(100)]).double())
     short = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(steps=10, max_steps=10))
     lines = repr(short).splitlines()
-    assert lines[0] == "Hessian spectrum of 1 network, 300 parameters, 1 samples, lanczos, 10 steps"
+    assert lines[0] == "Hessian spectrum of 1 network, 300 parameters, 1 sample, lanczos, 10 steps"
     assert lines[1] == f"  degenerate: {short.degenerate[0]}"
     assert "unresolved" in lines[1]
     assert "degenerate is |λ| < 0.001" in lines[4]
@@ -220,7 +220,7 @@ def test_memory_is_said_beforehand(trained: tuple[Ensemble, Batch]) -> None:
     ensemble, batch = trained
     heard: list[str] = []
     hessian_spectrum(ensemble, batch, criterion=CRITERION, method=Lanczos(max_steps=20), tell=heard.append)
-    assert len(heard) == 1
+    assert heard[1] == "1 of at most 20 Lanczos steps"
     assert "Lanczos takes" in heard[0]
     assert "20 steps" in heard[0]
 
@@ -516,3 +516,28 @@ def test_the_steps_that_memory_holds_are_counted_in_the_networks_own_type(dtype:
         net, batch, criterion=criterion, method=Lanczos(probes=1, max_steps=25, memory=budget)
     )
     assert found.nodes.shape[-1] <= 25
+
+
+def test_the_figure_shows_limits_without_points_and_where_eigenvalues_lie() -> None:
+    model, loss = quadratic(torch.linspace(-1, 3, 40, dtype=torch.float64))
+    shares, density = (
+        hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method=Lanczos(probes=2, steps=4, max_steps=4))
+        .plot()
+        .axes
+    )
+    assert [text.get_text() for text in shares.get_xticklabels()] == list(FRACTIONS)
+    assert shares.lines[0].get_ydata() == pytest.approx([float("nan")] * 3, nan_ok=True)
+    assert [line.get_marker() for line in shares.lines[1:]] == ["_", "_"]
+    assert density.get_title("left").startswith("the quadrature's guess, smoothed by")
+    exact = hessian_spectrum(model, torch.zeros(1), loss_fn=loss, method="exact").plot()
+    assert exact.axes[0].lines[0].get_ydata() == pytest.approx([0, 10 / 40, 30 / 40])
+    assert exact.axes[1].get_xlim()[0] < -1
+    assert exact.axes[1].get_xlim()[1] > 3
+    assert exact.get_suptitle() == "Hessian spectrum"
+
+
+def test_statistics_as_constants_are_refused_with_the_mode_that_has_them() -> None:
+    with pytest.raises(
+        Refused, match=r"mode is 'batch', for measurements .* choose 'train', which takes the"
+    ):
+        hessian_spectrum(nn.Linear(2, 2), torch.zeros(3, 2), loss_fn=lambda m, x: m(x).sum(), mode="batch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -80,3 +81,12 @@ def test_probes_are_right_within_the_error_they_state() -> None:
     values, errors = (torch.stack(each) for each in zip(*draws, strict=True))
     torch.testing.assert_close(values.mean(0), exact, rtol=0.05, atol=0)
     torch.testing.assert_close(values.std(0), errors.square().mean(0).sqrt(), rtol=0.2, atol=0)
+
+
+def test_what_torch_takes_one_by_one_is_not_remarked_on() -> None:
+    rnn = torch.nn.LSTM(3, 4, batch_first=True)  # whose backward pass has no batched form
+    x = torch.randn(2, 5, 3, generator=torch_generator("x"), requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (found,) = jacobians.pulled_back(rnn(x)[0], (x,), torch.eye(4).expand(2, 5, 4, 4).movedim(2, 0))
+    assert found.shape == (4, 2, 5, 3)

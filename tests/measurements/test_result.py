@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor
 
 from skiplab.measurements.estimate import Estimate, joined
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.randomness import torch_generator
 
 
@@ -65,6 +65,13 @@ def test_words_of_an_estimate() -> None:
     assert str(Estimate.exact(one[None])) == "0.25"  # of one network
     assert str(Estimate.exact(hole)) == "unknown"
     assert repr(Estimate.exact(normal(2, 3))) == "(2, 3) estimates"
+
+
+def test_an_interval_is_told_with_the_digits_that_its_ends_need() -> None:
+    value, low, high = (torch.tensor(each, dtype=torch.float64) for each in (128.2138, 128.2131, 128.2149))
+    assert str(Estimate(value, low, high)) == "128.214 (128.213 to 128.215)"
+    assert str(Estimate.between(low, high)) == "128.213 to 128.215, unresolved"
+    assert str(Estimate(value, value - 1e-12, value + 1e-12)) == "128.2138"
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,11 +146,59 @@ def test_the_text_is_short_and_shows_no_open_question_as_a_point() -> None:
     assert "exact: 0.5 in a … 2 in c; 1 unknown" in partly
 
 
+def test_the_text_tells_a_layers_number_from_its_value_and_says_where_all_are_alike() -> None:
+    assert "exact: 0.5 at layer 0 … 2 at layer 2\n" in repr(Lengths(("0", "2"), torch.tensor([[0.5, 2.0]])))
+    zeros = torch.zeros(1, 3)
+    assert "exact: 0 in all 3 layers\n" in repr(Lengths(("0", "2", "4"), zeros))
+    assert "exact: 0 in both layers\n" in repr(Lengths(("0", "2"), zeros[:, :2]))
+    zeros[0, 1] = torch.nan
+    assert "exact: 0 in 2 layers; 1 unknown\n" in repr(Lengths(("0", "2", "4"), zeros))
+
+
+def test_the_text_says_why_there_is_no_interval() -> None:
+    class Median(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """A median of too few samples."""
+            return {"median": Estimate.median(self.lengths[..., None].expand(-1, -1, 4))}
+
+    few = repr(Median(("a", "b"), normal(1, 2))).splitlines()[1]
+    assert few == "  median: unknown, too few samples or draws for an interval"
+
+
+def test_the_ends_are_ordered_by_what_is_shown() -> None:
+    class Skewed(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """The wider interval lies lower, its value higher."""
+            low, high = self.lengths - torch.tensor([[0.5, 0.1]]), self.lengths + 0.1
+            return {"length": Estimate(self.lengths, low, high)}
+
+    lines = repr(Skewed(("a", "b"), torch.tensor([[0.96, 0.9]]))).splitlines()
+    assert lines[1] == "  length: 0.9 (0.8 to 1) in b … 0.96 (0.46 to 1.06) in a"
+
+
 def test_a_notebook_shows_the_text_and_the_first_rows() -> None:
     html = Lengths(("a<b", "c"), normal(30, 2))._repr_html_()
     assert "a&lt;b" in html
     assert "40 further rows in .frame()" in html
     assert html.count("<tr") == 1 + 20
+
+
+def test_a_notebooks_table_shows_no_open_question_as_a_number() -> None:
+    class Open(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """Limits of the first layer, and the value of the second."""
+            marks = torch.tensor([[True, False]])
+            return {"open": Estimate(self.lengths, self.lengths - 1, self.lengths + 1, unresolved=marks)}
+
+    html = Open(("a", "b"), torch.tensor([[0.4321, 2.5]]))._repr_html_()
+    assert "<td>unresolved</td>" in html
+    assert "<td>2.5</td>" in html
+    assert "0.4321" not in html
+    assert "resolved</th>" not in html
+    assert "<td></td>" in Open(("a", "b"), torch.tensor([[0.5, torch.nan]]))._repr_html_()
 
 
 def test_a_figure_marks_no_open_question_with_a_point() -> None:
@@ -163,6 +218,9 @@ def test_the_figure_draws_networks_or_the_mean_of_many(networks: int, lines: int
     axes = Lengths(("a", "b", "c"), normal(networks, 3)).plot().axes[0]
     assert len(axes.lines) == lines
     assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
+    key = axes.get_legend()
+    names = [text.get_text() for text in key.get_texts()] if key else []
+    assert names == [f"network {number}" for number in range(networks) if lines > 1]
     assert (axes.get_title("left"), axes.get_ylabel()) == ("Length", "exact")
     many = Lengths(tuple(map(str, range(40))), normal(1, 40)).plot().axes[0]
     assert len(many.get_xticks()) < 10
@@ -172,9 +230,57 @@ def test_what_spans_decades_is_drawn_so_unless_it_is_not_positive() -> None:
     class Decades(Lengths):
         by_decades = True
 
-    sizes = normal(2, 3).exp()
+    sizes = torch.tensor([[0.2, 1.0, 3.0], [0.4, 2.0, 9.0]])
     assert Decades(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "log"
+    assert Decades(("a", "b", "c"), 1 + sizes).plot().axes[0].get_yscale() == "linear"  # less than a decade
     unknown = sizes * torch.nan
     Decades(("a", "b", "c"), unknown).plot().draw_without_rendering()  # nothing to take logarithms of
     assert Decades(("a", "b", "c"), sizes * torch.tensor([1, 0, 1])).plot().axes[0].get_yscale() == "linear"
     assert Lengths(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "linear"
+
+
+def test_a_figure_draws_the_first_quantity_of_which_something_is_known() -> None:
+    class Median(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """A median of too few samples, and a mean."""
+            few = Estimate.median(self.lengths[..., None].expand(-1, -1, 4))
+            return {"median": few, "mean": Estimate.exact(self.lengths)}
+
+    axes = Median(("a", "b"), normal(1, 2)).plot().axes[0]
+    assert axes.get_ylabel() == "mean"
+    assert np.isfinite(axes.lines[0].get_ydata()).all()
+    unknown = Lengths(("a", "b"), torch.full((1, 2), torch.nan)).plot().axes[0]
+    assert [text.get_text() for text in unknown.texts] == ["unknown"]
+
+
+def test_a_figure_has_the_ends_of_open_intervals_and_what_to_compare_with() -> None:
+    class Open(Lengths):
+        marks = (("open", 0.5, "half"),)
+        in_order = False
+
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """Limits closer than a line is wide."""
+            return {"open": Estimate.between(self.lengths, self.lengths + 1e-9)}
+
+    axes = Open(("a", "b"), normal(1, 2)).plot().axes[0]
+    assert axes.lines[0].get_linestyle() == "None"  # nothing joins the places
+    assert [line.get_marker() for line in axes.lines[1:3]] == ["_", "_"]
+    assert axes.lines[3].get_ydata() == [0.5, 0.5]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["half"]
+
+
+def test_long_names_stay_apart_beside_the_axis_and_shares_of_0_have_their_whole_range() -> None:
+    names = tuple(f"blocks.{number}.att: multi_head_attention_forward" for number in range(4))
+    axes = Lengths(names, torch.zeros(1, 4)).plot().axes[0]
+    shown = [text.get_text() for text in axes.get_xticklabels()]
+    assert len(set(shown)) == 4
+    assert max(map(len, shown)) <= 24
+    assert axes.get_ylim() == (-0.04, 1.04)
+
+
+@pytest.mark.parametrize(("count", "word", "told"), [(1, "sample", "1 sample"), (2, "batch", "2 batches")])
+def test_a_count_agrees_with_its_noun(count: int, word: str, told: str) -> None:
+    assert number_of(count, word) == told
+    assert number_of(3072, "number") == "3,072 numbers"

@@ -221,7 +221,7 @@ def test_the_table_names_kinds_and_a_second_call_has_a_number() -> None:
     found = saturation(nn.Sequential(nn.Linear(6, 6), tanh, nn.Linear(6, 6), tanh).double(), X)
     assert found.frame()["activation"].tolist() == ["1", "1#2"]
     assert found.frame()["kind"].tolist() == ["bounded", "bounded"]
-    assert "2 bounded" in repr(found)
+    assert "bounded × 2" in repr(found)
 
 
 def test_a_saturated_layer_is_found_in_its_row() -> None:

@@ -12,6 +12,7 @@ from skiplab.architectures.fully_connected import HyperResidualNet, PathResidual
 from skiplab.architectures.toy import ToyPlainNet
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
+from skiplab.measurements.noise_stability import weight_noise
 from skiplab.measurements.symmetric_changes import companions, permuted
 from skiplab.measurements.symmetry import Symmetry, permutation_symmetry, rescaling_symmetry
 from skiplab.randomness import torch_generator
@@ -466,3 +467,16 @@ def test_a_gpu_says_the_same(measure: Measure) -> None:
     there = measure(Ensemble.of(nets, device="cuda"), (X.cuda(), Y.cuda()), criterion=nn.CrossEntropyLoss())
     torch.testing.assert_close(there.change.cpu(), here.change)
     torch.testing.assert_close(there.accuracy.cpu(), here.accuracy)
+
+
+def test_numbers_to_be_met_have_no_answers_and_probabilities_have() -> None:
+    net = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 6))
+    x = torch.randn(20, 6, generator=torch_generator("x"))
+    for target, asked in ((x, False), (x.softmax(1), True)):
+        for measure in (rescaling_symmetry, permutation_symmetry, weight_noise):
+            found = measure(net, (x, target), draws=3)
+            assert bool(found.agreement.isnan().all()) != asked, measure
+            assert ("same answers" in repr(found)) == (asked and measure is not weight_noise)
+    regression = rescaling_symmetry(net, (x, x), draws=3)
+    assert regression.scored_by == "outputs"
+    assert 0 <= regression.score.item() < 1

@@ -52,6 +52,13 @@ def test_unused_statistics_are_told_once_with_the_mode_that_fits(name: str) -> N
 
 
 @pytest.mark.parametrize("name", CALLS)
+def test_the_warning_names_the_callers_line(name: str) -> None:
+    with pytest.warns(UnusedStatistics) as caught:
+        CALLS[name](network())
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", CALLS)
 def test_nothing_is_told_of_used_statistics_nor_of_subjects(name: str) -> None:
     used = network()
     used(BATCH[0])

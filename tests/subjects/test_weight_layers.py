@@ -166,7 +166,7 @@ def test_noise_reaches_every_matrix_and_what_needs_units_says_what_is_left_out()
         net, x = Recurrent().double(), torch.randn(5, 6, 3, dtype=torch.float64)
     found = weight_noise(net, x, draws=2)
     matrices = ("rnn.weight_ih_l0", "rnn.weight_hh_l0", "attention.in_proj_weight")
-    assert found.layers == ("attention.out_proj", "first", "last", *matrices)
+    assert found.layers == (*matrices, "attention.out_proj", "first", "last")  # as they are registered
     assert bool((found.change > 0).all())
     assert weight_noise(net, x, draws=2, layers=["rnn"]).layers == matrices[:2]
     # The change is that of the output under W + N with the same N.

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from skiplab.checks import at_least, one_of, printable, require
-from skiplab.cli.options import JsonOption, duration, parse_bytes
+from skiplab.cli.options import JsonOption, parse_bytes
 from skiplab.cli.terminal import prints_to_stderr
 from skiplab.reproduction.settings import parse_duration
+from skiplab.telling import duration
 
 
 def diagnose(

@@ -7,12 +7,13 @@ from textwrap import fill
 
 import typer
 
-from skiplab.cli.options import JsonOption, NamesArgument, StoreOption, duration
+from skiplab.cli.options import JsonOption, NamesArgument, StoreOption
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.scoreboard import counts
 from skiplab.reproduction.store import Store, StudyRun, best_runs
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED
 from skiplab.studies import CATALOGUE
+from skiplab.telling import duration
 
 
 def list_studies(names: NamesArgument = None, as_json: JsonOption = False, store: StoreOption = None) -> None:

@@ -39,10 +39,3 @@ def parse_bytes(text: str) -> int:
         amount >= 10**6, f"{text!r} is {amount} bytes, too little for any network; write 8GB, 512MB or 8GiB."
     )
     return amount
-
-
-def duration(seconds: float) -> str:
-    """Write seconds as a person would: '40 s', '6 min', '1.5 h'."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

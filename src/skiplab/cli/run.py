@@ -9,7 +9,7 @@ import typer
 
 from skiplab import data as datasets
 from skiplab.checks import DataMissing, Refused, SkiplabError, near, one_of
-from skiplab.cli.options import StoreOption, duration
+from skiplab.cli.options import StoreOption
 from skiplab.cli.report import write_report
 from skiplab.cli.verdicts import verdict_table
 from skiplab.reproduction.executor import check_executor
@@ -18,6 +18,7 @@ from skiplab.reproduction.settings import parse_duration
 from skiplab.reproduction.store import Store, best_runs
 from skiplab.reproduction.study import SCALES, Study
 from skiplab.studies import CATALOGUE
+from skiplab.telling import duration
 
 UNFINISHED = 3  # the exit status where --time-limit ended a run before its work was done
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from skiplab.checks import one_of, require
-from skiplab.cli.options import JsonOption, StoreOption, duration
+from skiplab.cli.options import JsonOption, StoreOption
 from skiplab.cli.verdicts import verdict_table
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.runner import drawn
@@ -18,6 +18,7 @@ from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import plain, versions_at_hand
 from skiplab.studies import CATALOGUE
+from skiplab.telling import duration
 
 if TYPE_CHECKING:
     from rich.table import Table

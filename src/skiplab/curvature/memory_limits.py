@@ -32,15 +32,17 @@ def short_steps(method: Moments, dimension: int, like: Tensor) -> int:
 
 
 def vectors_that_fit(
-    argument: str, asked: int | None, usual: int, each: int, device: torch.device
+    argument: str, asked: int | None, usual: int, each: int, device: torch.device, *, least: int = 1
 ) -> tuple[int, str]:
     """The steps or products of ``each`` bytes that were asked for, else as usual, or what fits with a remark."""
     budget = la.budget_of(None, device)
     fitting = budget // each - 2  # some are in work
-    unit = argument.removeprefix("max_")
+    unit = argument.removeprefix("max_")  # steps or products
     allowed = f"{la.in_words(budget)} may be used"
     require(
-        fitting >= 1, f"one of {unit} takes {la.in_words(each)}, and {allowed}; name fewer layers in layers."
+        fitting >= least,
+        f"{least} {unit.removesuffix('s') + ' takes' if least == 1 else unit + ' take'} {la.in_words(least * each)}, "
+        f"and {allowed}; name fewer layers in layers.",
     )
     if asked is not None:
         require(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +18,7 @@ from skiplab.curvature.probe_noise import with_noise
 from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod
 from skiplab.randomness import torch_generator
+from skiplab.telling import Counted, Tell
 
 FRACTIONS = ("degenerate", "negative", "positive")
 # How far products of a precision may move a node, relative to the operator.
@@ -31,7 +31,7 @@ class SpectrumSettings:
 
     threshold: float
     relative: bool
-    tell: Callable[[str], None]
+    tell: Tell
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,10 @@ def found_by(
 
 def exact(product: HessianProduct, settings: SpectrumSettings) -> SpectrumRule:
     """All eigenvalues of the matrix itself."""
-    eigenvalues = la.matrix_eigenvalues(product.matrix())
+    settings.tell(f"the matrix of {product.dimension:,} parameters")
+    matrix = product.matrix()
+    settings.tell(f"its {product.dimension:,} eigenvalues")
+    eigenvalues = la.matrix_eigenvalues(matrix)
     t = _threshold(eigenvalues.abs().amax(-1), settings)
     values = {
         "negative": (eigenvalues < -t[:, None]).double().mean(-1),
@@ -96,14 +99,15 @@ def lanczos(
         budget=method.memory,
         device=product.device,
     )
-    parts = []
-    for _, columns in planned.slices():
-        state = la.lanczos(rest.product, rest.start[:, columns], min(method.steps, most), keep_basis=True)
+    parts, slices = [], list(planned.slices())
+    for number, (_, columns) in enumerate(slices, start=1):
+        part = f", part {number} of {len(slices)}" if len(slices) > 1 else ""
+        step = Counted(settings.tell, most, f"Lanczos steps{part}", at_most=True).after(rest.product)
+        state = la.lanczos(step, rest.start[:, columns], min(method.steps, most), keep_basis=True)
         while state.steps < most and not bool(
             (_is_tight(state, rest, method.tolerance, settings) | _is_over(state)).all()
         ):
-            settings.tell(f"{state.steps} of at most {most} Lanczos steps so far")
-            state = la.extend(state, rest.product, min(state.steps, most - state.steps))
+            state = la.extend(state, step, min(state.steps, most - state.steps))
         parts.append(state.without_basis())
     rule = _all_probes([la.gauss(part) for part in parts])
     t = _threshold(rest.largest(rule), settings)

@@ -16,7 +16,7 @@ of the network, a second backward pass otherwise; no finite differences.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import torch
@@ -149,6 +149,11 @@ class HessianProduct:
             together = chunk or self._fitting(alone.nbytes())
         largest = self._prepare(subject, given, weights, min(together, self.size))
         self._chunk = chunk or self._fitting(largest)
+
+    def __repr__(self) -> str:
+        many = f"{self.size} networks, " if self.size > 1 else ""
+        samples = f"{self.samples:,} samples"
+        return f"HessianProduct({self.kind} of {many}{self.dimension:,} parameters, {samples}, {self.route})"
 
     @property
     def route(self) -> str:
@@ -295,44 +300,6 @@ class HessianProduct:
         if self.device.type != "cuda":
             return on_cpu
         return la.available_bytes(self.device) // part
-
-
-@dataclass(frozen=True)
-class HessianProducts:
-    """Vectors v and their products Hv, both (E, k, P), with the layout of a vector."""
-
-    names: tuple[str, ...]
-    vectors: Tensor
-    products: Tensor
-    samples: int
-
-    @property
-    def curvature(self) -> Tensor:
-        """vᵀHv / vᵀv, (E, k): the second derivative of the loss along each vector; NaN along none."""
-        return (self.vectors * self.products).sum(-1) / self.vectors.square().sum(-1)
-
-
-def hessian_product(
-    target: nn.Module | Ensemble | Subject,
-    batches: Batch | Iterable[Batch],
-    vectors: Tensor | None = None,
-    *,
-    criterion: Criterion | None = None,
-    loss_fn: LossFunction | None = None,
-    kind: str = "hessian",
-    layers: Sequence[str] | None = None,
-    mode: str = "eval",
-) -> HessianProducts:
-    """Multiply vectors (E, k, P) with the loss's curvature; by default each member's gradient, (E, 1, P).
-
-    >>> hessian_product(model, (x, y), criterion=torch.nn.CrossEntropyLoss()).curvature.shape
-    torch.Size([1, 1])
-    """
-    product = HessianProduct(
-        target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
-    )
-    vectors = product.gradient()[:, None] if vectors is None else vectors
-    return HessianProducts(product.names, vectors, product(vectors), product.samples)
 
 
 def _cloned(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import nn
 
@@ -19,6 +19,7 @@ from skiplab.interruption import unchanged_by_ctrl_c
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.hooks import as_written
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.telling import Tell, silent
 from skiplab.torch_private import uncompiled
 
 BUDGET = 60.0  # seconds
@@ -41,7 +42,7 @@ def diagnose(
     examinations: Sequence[str] | None = None,
     name: str = "",
     interruptible: bool = False,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Tell | None = None,
 ) -> Report:
     """Examine a network on samples of its data and report what is wrong with it, the worst first.
 
@@ -67,6 +68,7 @@ def diagnose(
     require(isinstance(model, nn.Module), f"a {type(model).__name__} was given; pass a torch.nn.Module.")
     chosen = [one_of("examination", each, [e.name for e in EXAMINATIONS]) for each in examinations or ()]
     start = time.monotonic()
+    tell = tell or silent
     tell("a first pass")
     model = uncompiled(model)  # what is compiled hides the calls of its layers
     with as_written(model), la.allowing(memory):

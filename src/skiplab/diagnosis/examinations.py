@@ -86,7 +86,7 @@ def _steps(patient: Patient, seconds: float, fewest: int, most: int) -> int:
     """How many Hessian products fit into the memory, and into the time, by one that is timed."""
     product = HessianProduct(patient.subject, patient.batch)
     room = la.budget_of(None, product.device)
-    fitting = room // (2 * 8 * product.size * product.dimension) - 2  # as hessian_extremes counts
+    fitting = room // (2 * 8 * product.size * product.dimension) - 2  # as hessian_trace counts
     if fitting < fewest:
         raise Refused(
             f"{fewest} Hessian products of {product.dimension:,} parameters do not fit into {la.in_words(room)} of "

@@ -125,7 +125,7 @@ def structure(scan: Scan) -> list[tuple[str, str]]:
 def answer(measured: Examined) -> dict[str, Any]:
     """What the page shows of one examination."""
     figure, trouble = drawn(measured.result)
-    table = measured.result.frame()
+    table = measured.result.table_to_read()
     shown = table.head(MOST_ROWS)
     return {
         "name": measured.name,

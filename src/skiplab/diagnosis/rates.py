@@ -17,7 +17,8 @@ from scipy import stats
 from skiplab.checks import positive, require
 from skiplab.diagnosis.courses import Course
 from skiplab.diagnosis.losses import Loss
-from skiplab.diagnosis.side_by_side import Entrant, Tell, trained
+from skiplab.diagnosis.side_by_side import Entrant, trained
+from skiplab.telling import Tell, silent
 
 START = (3e-4, 1e-3, 3e-3)  # about Adam's usual 0.001
 FARTHEST = (1e-5, 1e-1)  # of rates that nobody gave
@@ -69,7 +70,7 @@ def choose_rates(
     seeds: Sequence[int],
     steps: int,
     device: str | torch.device = "cpu",
-    tell: Tell = lambda text: None,
+    tell: Tell = silent,
 ) -> dict[str, ChosenRate]:
     """The best rate of every network; ``entering(name, seed, rate)`` makes one that has not been trained."""
     if rates is not None and len(rates) == 1:

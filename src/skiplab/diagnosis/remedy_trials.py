@@ -15,7 +15,7 @@ from skiplab.diagnosis.data import onto
 from skiplab.diagnosis.factory import seeded_globally
 from skiplab.diagnosis.losses import Loss, loss_for, require_trainable
 from skiplab.diagnosis.rates import ChosenRate, checked_rates, choose_rates
-from skiplab.diagnosis.side_by_side import FAILS, Entrant, Run, Tell, alike, trained
+from skiplab.diagnosis.side_by_side import FAILS, Entrant, Run, alike, trained
 from skiplab.diagnosis.trial_results import UNTREATED, Contender, RemedyTrials
 from skiplab.randomness import derive, run_seeds
 from skiplab.remedies.catalogue import REMEDIES, Remedy
@@ -23,6 +23,7 @@ from skiplab.remedies.treated import Treated
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.telling import Tell, silent
 
 SEARCHING = 2  # seeds that choose a rate: as much work for three rates as six of the seeds that decide
 LOOKED_AT = 128  # samples that a remedy may look at
@@ -45,8 +46,8 @@ def try_remedies(
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     seed: int = 0,
-    catalogue: Mapping[str, Remedy] = REMEDIES,
-    tell: Tell = lambda text: None,
+    catalogue: Mapping[str, Remedy] | None = None,
+    tell: Tell | None = None,
 ) -> RemedyTrials:
     """Train the network as it is and after each remedy for the same steps on the same batches; rank by final loss.
 
@@ -71,6 +72,7 @@ def try_remedies(
     whole_numbers(steps=steps, seeds=seeds)
     require(steps <= MOST_STEPS, f"steps is {steps}, but must be at most {MOST_STEPS:,}.")
     seeded(seed)
+    catalogue = REMEDIES if catalogue is None else catalogue
     require(
         isinstance(catalogue, Mapping) and len(catalogue) > 0,
         f"catalogue is a {type(catalogue).__name__}, but must map ids to remedies, as sl.remedies.REMEDIES does.",
@@ -91,7 +93,14 @@ def try_remedies(
         raise Refused(f"{type(model).__name__} cannot be trained: {loss.words}.")
     require_trainable(model, looked_at, loss)
     work = _Work(
-        model, looked_at, {name: catalogue[name] for name in chosen}, course, loss, steps, place, tell
+        model,
+        looked_at,
+        {name: catalogue[name] for name in chosen},
+        course,
+        loss,
+        steps,
+        place,
+        tell or silent,
     )
     deciding = tuple(run_seeds(seed, seeds, role="decide"))
     searching = tuple(run_seeds(seed, SEARCHING, role="search"))

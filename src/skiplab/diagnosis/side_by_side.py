@@ -27,12 +27,12 @@ from skiplab.randomness import derive
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import outside_inference_mode, target_of
 from skiplab.subjects.subject import call_on_input, criterion_of, first_tensor
+from skiplab.telling import Tell, silent
 from skiplab.training.memory import members_at_once
 from skiplab.training.optimisers import Adam
 from skiplab.training.step import Step
 
 Penalty = Callable[[nn.Module], Tensor]
-Tell = Callable[[str], None]
 Curve = TypeVar("Curve", Tensor, np.ndarray)
 PROBE = 4  # samples on which stacked networks are compared with each alone
 # Rounding in float32 moves outputs of sound networks by 1e-5 of their size; another constant in Python by far more.
@@ -85,7 +85,7 @@ def trained(
     *,
     steps: int,
     device: str | torch.device = "cpu",
-    tell: Tell = lambda text: None,
+    tell: Tell = silent,
 ) -> list[Run]:
     """Train every entrant in training mode for so many steps of Adam; the runs come in the order of the entrants."""
     found: dict[int, Run] = {}

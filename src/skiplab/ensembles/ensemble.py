@@ -42,6 +42,10 @@ class Ensemble:
         self.backend = backend
         self._forward = self._losses
 
+    def __repr__(self) -> str:
+        name, count = type(self.skeleton).__name__, self.layout.count
+        return f"Ensemble({self.size} × {name}, {count:,} parameters each, {self.backend})"
+
     @staticmethod
     def of(modules: Sequence[nn.Module], *, backend: str = "auto", device: Any = None) -> Ensemble:
         """Stack modules of the same architecture; their tensors are copied, the modules left alone."""

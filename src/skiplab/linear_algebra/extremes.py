@@ -29,7 +29,7 @@ EXHAUSTED = 1e-12  # a new direction this small beside the operator is rounding
 
 @dataclass(frozen=True)
 class Extremes:
-    """Eigenvalues and residuals (*lead, count), the block steps taken, and whether all converged (*lead).
+    """Eigenvalues and residuals (*lead, count), the block steps taken, and which eigenvalues are ``settled``.
 
     Largest come in descending order, smallest ascending, by magnitude descending in |λ|; ``both`` holds the ``count``
     largest and then the ``count`` smallest. ``vectors`` (*lead, count, P), if asked for, are orthonormal.
@@ -38,8 +38,13 @@ class Extremes:
     values: Tensor
     residuals: Tensor
     steps: int
-    converged: Tensor
+    settled: Tensor
     vectors: Tensor | None = None
+
+    @property
+    def converged(self) -> Tensor:
+        """Whether all eigenvalues are settled, (*lead)."""
+        return self.settled.all(-1)
 
 
 def extreme_eigenvalues(
@@ -86,9 +91,9 @@ def extreme_eigenvalues(
         if not over and step % max(1, step // 8):
             continue
         found = space.ritz(count, which, tolerance)
-        if over or bool(found.converged.all()):
+        if over or bool(found.settled.all()):
             break
-    values, residuals, converged, inner = found.values, found.residuals, found.converged, found.inner
+    values, residuals, inner = found.values, found.residuals, found.inner
     if values.shape[-1] < count * (2 if which == "both" else 1):
         raise Refused(
             f"{step} steps of {block} vectors cannot hold {count} eigenvalues; raise max_steps or block."
@@ -97,7 +102,7 @@ def extreme_eigenvalues(
         values.reshape(*lead, -1),
         residuals.reshape(*lead, -1),
         step,
-        converged.reshape(tuple(lead)),
+        found.settled.reshape(*lead, -1),
         space.lift(inner).reshape(*lead, -1, dimension) if vectors else None,
     )
 
@@ -106,7 +111,7 @@ def extreme_eigenvalues(
 class _Ritz:
     values: Tensor
     residuals: Tensor
-    converged: Tensor
+    settled: Tensor
     inner: Tensor
 
 
@@ -175,9 +180,9 @@ class _Space:
             ),
         }[which]()
         values, residuals = theta.gather(1, order), residual.gather(1, order)
-        converged = (residuals <= tolerance * scale).all(1) & (self.size >= count)
+        settled = (residuals <= tolerance * scale) & (self.size >= count)
         chosen = inner.gather(2, order[:, None].expand(-1, self.size, -1))
-        return _Ritz(values, residuals, converged, chosen)
+        return _Ritz(values, residuals, settled, chosen)
 
     def lift(self, inner: Tensor) -> Tensor:
         """Vectors (L, c, P) from coordinates (L, n, c) in the space."""

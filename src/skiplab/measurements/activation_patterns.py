@@ -25,7 +25,7 @@ from skiplab.checks import Refused, listed, near, no_such, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, is_lone_sample
 from skiplab.subjects.failures import LONE_SAMPLE
@@ -46,6 +46,7 @@ class ActivationPatterns(Result):
     title = "Activation"
     reference = "Balduzzi et al. (2017), figures 3 and 4"
     yardstick = "rectifiers that act as coin flips have 0.5 and 0.25"
+    marks = (("share of inputs", 0.5, "coin flips"), ("share of pairs of inputs", 0.25, "coin flips"))
 
     active: Mapping[str, Tensor]
     samples: int
@@ -68,7 +69,8 @@ class ActivationPatterns(Result):
     @property
     def based_on(self) -> str:
         """How many inputs there were, and how many units."""
-        return f"{self.samples} inputs, {sum(each.shape[2] for each in self.active.values()):,} units"
+        units = sum(each.shape[2] for each in self.active.values())
+        return f"{number_of(self.samples, 'input')}, {number_of(units, 'unit')}"
 
     @property
     def layers(self) -> tuple[str, ...]:

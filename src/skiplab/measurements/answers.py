@@ -70,7 +70,7 @@ class Tally:
         self._count("norm", sizes.abs().square().flatten(1).sum(1))
         self._count("away", steps.abs().square().flatten(1).sum(1))
         axis = _class_axis(before, labels)
-        if axis is None:
+        if axis is None or _are_numbers(batch, axis - 1):
             return
         chosen = after.argmax(axis)
         self._decided += chosen[0].numel()
@@ -127,6 +127,20 @@ def _class_axis(output: Tensor, labels: Tensor | None) -> int | None:
     else:
         axis = 2 if output.ndim > 4 else last  # maps have classes as channels, sequences as features
     return axis if output.shape[axis] > 1 else None
+
+
+def _are_numbers(batch: Batch, axis: int) -> bool:
+    """Whether targets are numbers to be met, of which the largest is no answer; probabilities of classes are not."""
+    try:
+        target = target_of(batch)
+    except Refused:
+        return False
+    if not isinstance(target, Tensor) or not target.is_floating_point():
+        return False
+    if target.ndim <= axis or bool((target < 0).any()):
+        return True
+    sums = target.double().sum(axis)
+    return not bool(torch.isclose(sums, torch.ones_like(sums), atol=1e-3).all())
 
 
 def _labels(batch: Batch) -> Tensor | None:

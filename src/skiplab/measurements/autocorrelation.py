@@ -131,7 +131,7 @@ def autocorrelation(series: Any, lags: int | Sequence[int]) -> Autocorrelation:
     tensor([ 1.0000, -0.9900,  0.9800], dtype=torch.float64)
     >>> found
     Autocorrelation of 2 lags, series of 100
-      ACF: -0.99 in 1 … 0.98 in 2
+      ACF: -0.99 at lag 1 … 0.98 at lag 2
       mean over these lags: -0.005
       compare: white noise has -0.21 to 0.19 at 95 % of lags, brown noise nearly 1 at small lags
       Balduzzi et al. (2017), figure 2

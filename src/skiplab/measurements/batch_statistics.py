@@ -30,14 +30,19 @@ from skiplab.subjects.normalisation import normalisation_layers
 MODES = ("eval", "batch", "train")
 
 
-def evaluated(subject: Subject, batch: Batch, mode: str) -> Subject:
-    """The subject in evaluation ("eval") or with the batch's statistics as constants ("batch"), sample by sample."""
+def by_sample(mode: str) -> str:
+    """The mode if samples' answers are their own in it: "eval" or "batch"; refuse others."""
     require(
         mode != "train",
         "mode is 'train', in which every sample's answer depends on all of them; choose 'batch', with the statistics "
         "of training as constants, or 'eval'.",
     )
-    return in_mode(subject, batch, one_of("mode", mode, MODES[:2]))
+    return one_of("mode", mode, MODES[:2])
+
+
+def evaluated(subject: Subject, batch: Batch, mode: str) -> Subject:
+    """The subject in evaluation ("eval") or with the batch's statistics as constants ("batch"), sample by sample."""
+    return in_mode(subject, batch, by_sample(mode))
 
 
 def in_mode(subject: Subject, batch: Batch, mode: str) -> Subject:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from skiplab.checks import Refused, near, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.tallies import check_names, square_sum, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
@@ -45,6 +45,7 @@ class BranchRatios(Result):
     yardstick = "branches as large as their shortcuts, and without correlation, have ratio 1 and growth 1.41"
     place = "addition"
     by_decades = True
+    marks = (("ratio", 1.0, "as large as the shortcut"),)
 
     blocks: ResidualBlocks
     ratio: Tensor
@@ -65,7 +66,7 @@ class BranchRatios(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were."""
-        return f"{self.samples} samples"
+        return number_of(self.samples, "sample")
 
     @property
     def remarks(self) -> Sequence[str]:

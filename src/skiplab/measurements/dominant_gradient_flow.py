@@ -12,6 +12,7 @@ over p in place of the mean, and of all positions whose ratio exceeds 1. How Θ 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,9 +23,10 @@ from skiplab.checks import listed, no_such, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.gradient_flows import Flows, traced
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, sliced
+from skiplab.subjects.blocks import Blocks
 from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction
 
@@ -63,14 +65,24 @@ class DominantGradientFlow(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were, and in how many channels flows end."""
-        return f"{self.by_mean.shape[1]} samples, {self.channels[-1]} final channels"
+        return (
+            f"{number_of(self.by_mean.shape[1], 'sample')}, {number_of(self.channels[-1], 'final channel')}"
+        )
 
     @property
     def yardstick(self) -> str:
         """Independent Gaussian flows dominate in (2/π) arctan(1/√(n − 1)) of all positions, n the final channels."""
+        return f"flows without order dominate in {self._without_order:.3g} of the positions"
+
+    @property
+    def marks(self) -> Sequence[tuple[str, float, str]]:
+        """What the yardstick says of the share of positions."""
+        return (("share of positions", self._without_order, "flows without order"),)
+
+    @property
+    def _without_order(self) -> float:
         n = self.channels[-1]
-        share = 2 / torch.pi * torch.atan(torch.tensor(1 / max(n - 1, 1e-12) ** 0.5)).item()
-        return f"flows without order dominate in {share:.3g} of the positions"
+        return 2 / math.pi * math.atan(1 / max(n - 1, 1e-12) ** 0.5)
 
 
 def dominant_gradient_flow(
@@ -80,8 +92,8 @@ def dominant_gradient_flow(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    final: str | None = None,
     mode: str = "eval",
+    final: str | None = None,
     samples_at_once: int | None = None,
 ) -> DominantGradientFlow:
     """Measure the shares of dominant flows in the outputs of the named layers (default: all blocks but the last).
@@ -122,7 +134,7 @@ def dominant_gradient_flow(
             parts.append(torch.cat(found))
     by_mean, by_median, by_position, dead = torch.cat(parts, 2).unbind(1)
     names = tuple(name for name in seen if name != end)
-    blocks = str(subject.structure) if layers is None else ""
+    blocks = _told(subject.structure, names) if layers is None else ""
     return DominantGradientFlow(names, by_mean, by_median, by_position, dead, tuple(seen.values()), blocks)
 
 
@@ -169,6 +181,12 @@ def _shares(flows: Flows) -> Tensor:
         )
         layers.append(found.masked_fill(~total.isfinite().all(), torch.nan))
     return torch.stack(layers, 2)
+
+
+def _told(blocks: Blocks, measured: Sequence[str]) -> str:
+    """Which blocks were found, and which of them were not measured."""
+    rest = [name for name in blocks.names if name not in measured]
+    return f"{blocks}; left out: {', '.join(rest)}, where flows end" if rest else str(blocks)
 
 
 def _final(subject: Subject, final: str | None) -> str:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 LEVEL = 0.95
 ENDS = ("value", "low", "high")
+MOST_DIGITS = 7  # of a number as text: what single precision has
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +114,29 @@ class Estimate:
         value, low, high = self.value.item(), self.low.item(), self.high.item()
         if not bool(self.settled):
             known = not math.isnan(low) and math.isfinite(high - low)
-            return f"{low:.3g} to {high:.3g}, unresolved" if known else "unknown"
-        return f"{value:.3g}" if low == high else f"{value:.3g} ({low:.3g} to {high:.3g})"
+            return f"{' to '.join(_told_apart(low, high))}, unresolved" if known else "unknown"
+        if low == high:
+            return f"{value:.3g}"
+        middle, least, most = _told_apart(value, low, high)
+        return middle if least == most else f"{middle} ({least} to {most})"
 
     __repr__ = __str__
+
+
+def over_networks(estimate: Estimate) -> Estimate:
+    """The mean over networks, whose spread is what a further one would differ by; the diverged ones are left out."""
+    known = ~estimate.value.isnan().all(1)
+    return Estimate.mean(estimate.value[known], 0) if bool(known.any()) else estimate[0]
+
+
+def _told_apart(*numbers: float) -> list[str]:
+    """The numbers with three digits, or with as many more as tell the last two apart, which are the ends."""
+    told: list[str] = []
+    for digits in range(3, MOST_DIGITS + 1):
+        told = [f"{number:.{digits}g}" for number in numbers]
+        if told[-2] != told[-1]:
+            break
+    return told
 
 
 def joined(estimates: Sequence[Estimate], dim: int) -> Estimate:

@@ -19,7 +19,7 @@ from skiplab.curvature.output_loss import mass, reduction
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import MODES, with_batch_statistics
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.normalisation import warn_of_fresh_statistics
@@ -52,7 +52,7 @@ class GradientNorms(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were."""
-        return f"{self.samples} samples"
+        return number_of(self.samples, "sample")
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -28,7 +28,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of, outside_inference_mode
@@ -57,6 +57,7 @@ class GradientShattering(Result):
     title = "Gradient shattering"
     reference = "Balduzzi et al. (2017), figure 5 and definition 1"
     place = "part"
+    in_order = False
 
     gradients: Tensor
     layers: tuple[str, ...] = ()
@@ -82,17 +83,28 @@ class GradientShattering(Result):
     def based_on(self) -> str:
         """How many samples there were, and how many numbers a gradient has."""
         whole = " of all layers together" if self.parts else ""
-        return f"{self.gradients.shape[1]} samples, {self.gradients.shape[2]} numbers per gradient{whole}"
+        samples = number_of(self.gradients.shape[1], "sample")
+        size = number_of(self.gradients.shape[2], "number")
+        return f"{samples}, {size} per gradient{whole}"
 
     @property
     def yardstick(self) -> str:
         """White noise of the same shape, by its limit for large matrices, and gradients that are all the same."""
-        samples = self.gradients.shape[1]
-        sizes = sorted(each.gradients.shape[2] for each in (self, *self.parts.values()))
-        ranks = [samples * size / (samples**0.5 + size**0.5) ** 2 for size in (sizes[0], sizes[-1])]
-        span = " to ".join(dict.fromkeys(f"{rank:.3g}" for rank in ranks))
-        white = f"white noise has about {span}, {samples**-0.5:.3g} and 0"
+        ranks = sorted(each._white_rank for each in (self, *self.parts.values()))
+        span = " to ".join(dict.fromkeys(f"{rank:.3g}" for rank in (ranks[0], ranks[-1])))
+        white = f"white noise has about {span}, {self.gradients.shape[1] ** -0.5:.3g} and 0"
         return f"{white}; one gradient for all samples 1, inf and 1"
+
+    @property
+    def marks(self) -> Sequence[tuple[str, float, str]]:
+        """White noise."""
+        values = self._white_rank, self.gradients.shape[1] ** -0.5, 0.0
+        return tuple((name, value, "white noise") for name, value in zip(self.estimates, values, strict=True))
+
+    @property
+    def _white_rank(self) -> float:
+        samples, size = self.gradients.shape[1:]
+        return float(samples * size / (samples**0.5 + size**0.5) ** 2)
 
     @property
     def covariance(self) -> Tensor:
@@ -183,8 +195,8 @@ def gradient_shattering(
     *,
     criterion: Criterion | None = None,
     layers: Sequence[str] | None = None,
-    outputs: str | int = "sum",
     mode: str = "eval",
+    outputs: str | int = "sum",
     samples_at_once: int | None = None,
 ) -> GradientShattering:
     """Differentiate the networks' outputs in every sample's input, or in the activities of the named layers.

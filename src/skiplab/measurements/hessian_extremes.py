@@ -17,11 +17,12 @@ from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import MATRICES, Result, number_of
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.telling import Counted, Tell
 
 USUAL_STEPS = 100
 ENDS = ("both", "largest", "smallest", "magnitude")
@@ -29,23 +30,35 @@ ENDS = ("both", "largest", "smallest", "magnitude")
 
 @dataclass(frozen=True, repr=False)
 class HessianExtremes(Result):
-    """Eigenvalues (networks, eigenvalues) with proved intervals; ``converged`` (networks,) says whether all did.
+    """Eigenvalues (networks, eigenvalues) with proved intervals; those not ``settled`` are unresolved.
 
-    Largest come first, in descending order, then the smallest, ascending. What has not converged is unresolved.
+    Largest come first, in descending order, then the smallest, ascending.
     """
 
-    title = "eigenvalues of the loss Hessian"
     reference = "Block Lanczos; an eigenvalue lies in every interval (Saad, 2011, section 6.3)"
     place = "eigenvalue"
+    in_order = False
+    marks = (("λ", 0.0, ""),)
 
     which: str
     values: Tensor
     residuals: Tensor
-    converged: Tensor
+    settled: Tensor
     steps: int
     dimension: int
     samples: int
     limited: str = ""
+    kind: str = "hessian"
+
+    @property
+    def title(self) -> str:
+        """The matrix whose eigenvalues they are."""
+        return f"{MATRICES[self.kind]} extremes"
+
+    @property
+    def converged(self) -> Tensor:
+        """Whether all eigenvalues of a network are settled, (networks,)."""
+        return self.settled.all(1)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -59,9 +72,8 @@ class HessianExtremes(Result):
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """The eigenvalues; proved, so at level 1."""
-        unresolved = ~self.converged[:, None].expand_as(self.values)
         ends = self.values - self.residuals, self.values + self.residuals
-        return {"λ": Estimate(self.values, *ends, level=1.0, unresolved=unresolved)}
+        return {"λ": Estimate(self.values, *ends, level=1.0, unresolved=~self.settled)}
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -71,7 +83,11 @@ class HessianExtremes(Result):
     @property
     def based_on(self) -> str:
         """What was measured on."""
-        return f"{self.dimension:,} parameters, {self.samples:,} samples, {self.steps} steps"
+        counts = {"parameter": self.dimension, "sample": self.samples, "step": self.steps}
+        return ", ".join(number_of(count, word) for word, count in counts.items())
+
+    def _counted(self, networks: int) -> str:
+        return number_of(networks, "network")
 
 
 def hessian_extremes(
@@ -81,19 +97,21 @@ def hessian_extremes(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
+    mode: str = "eval",
     k: int = 1,
     which: str = "both",
     kind: str = "hessian",
-    mode: str = "eval",
     tolerance: float = 1e-3,
     max_steps: int | None = None,
     seed: int = 0,
+    tell: Tell | None = None,
 ) -> HessianExtremes:
     """Find the k largest eigenvalues of the loss Hessian, the k smallest, both, or the k of largest magnitude.
 
     ``tolerance`` is the interval's half-width at which steps end, as a part of the largest magnitude, or after
-    ``max_steps`` (by default 100, or fewer where memory holds no more). Memory is two float64 vectors of all
-    parameters per step.
+    ``max_steps`` (by default 100, or fewer where memory holds no more). For k = 1 a step is a product and keeps a
+    float64 vector of all parameters; for more it is two of each, since one vector alone finds an eigenvalue that
+    occurs twice only once. ``tell`` hears how far it is.
 
     >>> found = hessian_extremes(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), k=2, which="largest")
     >>> found.places, bool(found.converged)
@@ -111,16 +129,18 @@ def hessian_extremes(
     require(
         k <= product.dimension, f"k is {k}, but there are {product.dimension} eigenvalues; ask for fewer."
     )
-    each = 2 * 8 * product.size * product.dimension
+    block = min(2, k)
+    each = block * 8 * product.size * product.dimension
     most, limited = vectors_that_fit("max_steps", max_steps, USUAL_STEPS, each, product.device)
     found = la.extreme_eigenvalues(
-        product,
+        Counted(tell, most, "steps", at_most=True).after(product),
         product.dimension,
         k,
         torch_generator(seed, "hessian extremes"),
         which=which,
         tolerance=tolerance,
         max_steps=most,
+        block=block,
         lead=(product.size,),
         dtype=product.dtype,
         device=product.device,
@@ -129,11 +149,12 @@ def hessian_extremes(
         which,
         found.values,
         found.residuals,
-        found.converged,
+        found.settled,
         found.steps,
         product.dimension,
         product.samples,
-        "" if bool(found.converged.all()) else limited,
+        "" if bool(found.settled.all()) else limited,
+        kind,
     )
 
 

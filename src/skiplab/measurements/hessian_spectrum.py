@@ -14,7 +14,7 @@ Fewer samples than parameters make zeros of their own: state the number of sampl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,11 +31,12 @@ from skiplab.curvature.products import HessianProduct
 from skiplab.curvature.spectrum_methods import Exact, Lanczos, Moments, SpectrumMethod, spectrum_method
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate, joined
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import MATRICES, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
 from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction, trains
+from skiplab.telling import Tell, silent
 
 LARGEST_EXACT = 20_000
 # `auto` takes `exact` if the eigensolver needs less than this; its speed was measured on 2 cores and on an H200.
@@ -54,9 +55,9 @@ class HessianSpectrum(Result):
     where memory held fewer steps than there might have been.
     """
 
-    title = "Hessian spectrum"
     reference = "Orhan & Pitkow (2018), figure 3; limits of Chebyshev, Markov and Stieltjes"
     place = "part"
+    in_order = False
 
     method: str
     threshold: Tensor
@@ -77,6 +78,12 @@ class HessianSpectrum(Result):
     steps: int
     blocks: dict[str, HessianSpectrum] = field(default_factory=dict)
     limited: str = ""
+    kind: str = "hessian"
+
+    @property
+    def title(self) -> str:
+        """The matrix whose spectrum it is."""
+        return f"{MATRICES[self.kind]} spectrum"
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -92,8 +99,8 @@ class HessianSpectrum(Result):
     @property
     def based_on(self) -> str:
         """Parameters, samples and method."""
-        how = self.method if self.method == "exact" else f"{self.method}, {self.steps} steps"
-        return f"{self.dimension:,} parameters, {self.samples:,} samples, {how}"
+        how = self.method if self.method == "exact" else f"{self.method}, {number_of(self.steps, 'step')}"
+        return f"{number_of(self.dimension, 'parameter')}, {number_of(self.samples, 'sample')}, {how}"
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -116,6 +123,14 @@ class HessianSpectrum(Result):
         """How many zeros the number of samples alone can make."""
         return "fewer samples than parameters make zeros of their own; compare networks at equal samples"
 
+    def plot(self) -> Any:
+        """Draw the three shares and the density of eigenvalues, or of blocks the first share of each."""
+        if self.blocks:
+            return super().plot()
+        from skiplab.measurements.spectrum_plot import shares_and_density
+
+        return shares_and_density(self)
+
 
 def hessian_spectrum(
     target: nn.Module | Ensemble | Subject,
@@ -124,13 +139,13 @@ def hessian_spectrum(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
+    mode: str = "eval",
     method: str | SpectrumMethod = "auto",
     threshold: float = 1e-3,
     relative: bool = False,
     kind: str = "hessian",
     blocks: bool = False,
-    mode: str = "eval",
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Tell | None = None,
 ) -> HessianSpectrum:
     """Measure the spectrum of the loss Hessian of a module or of every member of an ensemble.
 
@@ -155,7 +170,7 @@ def hessian_spectrum(
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
     names = chosen_parameters(subject, layers)
-    settings = SpectrumSettings(threshold, relative, tell)
+    settings = SpectrumSettings(threshold, relative, tell or silent)
     found = _spectrum(subject, given, names, kind, chosen, settings)
     if not blocks:
         return found
@@ -190,7 +205,7 @@ def _spectrum(
         product = HessianProduct(part, iter(batches), kind=kind, layers=names)
         samples = product.samples
         rules.append(found_by(method, product, members, settings))
-    return replace(_joined(method.name, rules, dimension, samples), limited=limited)
+    return replace(_joined(method.name, rules, dimension, samples), limited=limited, kind=kind)
 
 
 def _groups(

@@ -13,18 +13,21 @@ from skiplab.curvature.memory_limits import vectors_that_fit
 from skiplab.curvature.products import HessianProduct
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import LEVEL, Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import MATRICES, Result, number_of
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.telling import Counted, Tell
+
+USUAL_PRODUCTS = 20  # ours
+LEAST_PRODUCTS = 4  # that XTrace's error bar needs
 
 
 @dataclass(frozen=True, repr=False)
 class HessianTrace(Result):
     """Traces (networks,) with standard errors; 0 where as many products as parameters made them exact."""
 
-    title = "trace of the loss Hessian"
     reference = "XTrace (Epperly, Tropp and Webber, 2024)"
     place = "part"
 
@@ -33,6 +36,13 @@ class HessianTrace(Result):
     products: int
     dimension: int
     samples: int
+    kind: str = "hessian"
+    limited: str = ""
+
+    @property
+    def title(self) -> str:
+        """The matrix whose trace it is."""
+        return f"{MATRICES[self.kind]} trace"
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -54,9 +64,15 @@ class HessianTrace(Result):
         }
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """Whether memory held fewer products than usual."""
+        return (self.limited,) if self.limited else ()
+
+    @property
     def based_on(self) -> str:
         """What was measured on."""
-        return f"{self.dimension:,} parameters, {self.samples:,} samples, {self.products} products"
+        counts = {"parameter": self.dimension, "sample": self.samples, "product": self.products}
+        return ", ".join(number_of(count, word) for word, count in counts.items())
 
 
 def hessian_trace(
@@ -66,33 +82,46 @@ def hessian_trace(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    products: int = 20,
-    kind: str = "hessian",
     mode: str = "eval",
+    products: int | None = None,
+    kind: str = "hessian",
     seed: int = 0,
+    tell: Tell | None = None,
 ) -> HessianTrace:
     """Estimate the trace of the loss Hessian with so many Hessian products; exact where parameters are fewer.
 
-    Memory is two float64 vectors of all parameters per product.
+    ``products`` are by default 20, or fewer where memory holds no more: it is two float64 vectors of all parameters
+    per product. ``tell`` hears how far it is.
 
     >>> found = hessian_trace(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), products=200)
     >>> found.products, float(found.stderr)  # of 139 parameters
     (139, 0.0)
     """
-    whole_numbers(products=products)
+    if products is not None:
+        whole_numbers(products=products)
     seeded(seed)
     product = HessianProduct(
         target, batches, criterion=criterion, loss_fn=loss_fn, kind=kind, layers=layers, mode=mode
     )
-    each = 2 * 8 * product.size * product.dimension
-    vectors_that_fit("products", min(products, product.dimension), products, each, product.device)
+    size = product.dimension
+    asked = None if products is None else min(products, size)
+    each = 2 * 8 * product.size * size
+    least = min(LEAST_PRODUCTS, size)
+    count, limited = vectors_that_fit(
+        "products",
+        asked,
+        min(USUAL_PRODUCTS, size),
+        each,
+        product.device,
+        least=least if asked is None else 1,
+    )
     found = la.xtrace(
-        product,
-        product.dimension,
-        products,
+        Counted(tell, count, "products").after(product, lambda vectors: vectors.shape[-2]),
+        size,
+        count if products is None else products,
         torch_generator(seed, "hessian trace"),
         lead=(product.size,),
         dtype=product.dtype,
         device=product.device,
     )
-    return HessianTrace(found.value, found.stderr, found.products, product.dimension, product.samples)
+    return HessianTrace(found.value, found.stderr, found.products, size, product.samples, kind, limited)

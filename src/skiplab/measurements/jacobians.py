@@ -17,6 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from skiplab.checks import Refused
 from skiplab.curvature.output_loss import refuse_missing
+from skiplab.curvature.sweeps.double_backward import batched_unheard
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, outside_inference_mode
 from skiplab.subjects.hooks import first_argument, visited, with_first_tensor
@@ -102,7 +103,8 @@ def pulled_back(outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor) -
         )
 
     try:
-        return tuple(torch.vmap(back)(cotangents))
+        with batched_unheard():
+            return tuple(torch.vmap(back)(cotangents))
     except RuntimeError:
         return tuple(map(torch.stack, zip(*map(back, cotangents), strict=True)))
 

@@ -33,7 +33,7 @@ from skiplab.curvature.output_loss import mass, reduction
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.layer_sums import LayerSums, MatrixSums
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.tallies import check_names, lies_in, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size
@@ -58,6 +58,7 @@ class LayerSignals(Result):
     )
     yardstick = "a layer that keeps the size of what it is given has gain 1"
     by_decades = True
+    marks = (("gain", 1.0, "size kept"),)
 
     layers: tuple[str, ...]
     gain: Tensor
@@ -89,7 +90,7 @@ class LayerSignals(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were."""
-        return f"{self.samples} samples"
+        return number_of(self.samples, "sample")
 
     @property
     def remarks(self) -> Sequence[str]:

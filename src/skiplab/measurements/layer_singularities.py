@@ -10,7 +10,7 @@ from torch import Tensor
 
 from skiplab.checks import Refused, near
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.subjects.blocks import shown
 
 
@@ -108,7 +108,7 @@ class Singularities(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were."""
-        return f"{self.samples} samples"
+        return number_of(self.samples, "sample")
 
     @property
     def remarks(self) -> Sequence[str]:

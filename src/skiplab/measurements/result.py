@@ -10,30 +10,33 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
 from skiplab.checks import require
-from skiplab.measurements.estimate import ENDS, Estimate
+from skiplab.measurements.estimate import ENDS, Estimate, over_networks
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_LINES = 8  # networks that a figure draws by themselves; of more, the mean and its interval
-MOST_LETTERS = 28  # of a layer's name beside an axis; its end tells layers apart
+MATRICES = {"hessian": "Hessian", "gauss_newton": "Gauss–Newton", "fisher": "Fisher"}  # by ``kind``
 MOST_ROWS = 20  # of the table that a notebook shows
 
 
 class Result(ABC):
     """What a measurement found: subclasses are frozen dataclasses that give names, layers and estimates."""
 
-    title: ClassVar[str]  # of the quantity, as a figure's axis has it
     reference: ClassVar[str]  # where it is defined
     member: ClassVar[str] = "network"  # what the estimates' first axis counts, and the second
     place: ClassVar[str] = "layer"
-    by_decades: ClassVar[bool] = False  # whether a figure\'s axis is logarithmic
+    by_decades: ClassVar[bool] = False  # whether a figure's axis is logarithmic
+    in_order: ClassVar[bool] = True  # whether a figure joins the places by a line
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What was measured, as a figure has it above."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -55,6 +58,16 @@ class Result(ABC):
     def yardstick(self) -> str:
         """A value to compare with, in words; empty where there is none."""
         return ""
+
+    @property
+    def marks(self) -> Sequence[tuple[str, float, str]]:
+        """Quantities with a value to compare them with, a dashed line in figures, and what has it, in words."""
+        return ()
+
+    @property
+    def missing(self) -> str:
+        """What is said of places without a value."""
+        return "unknown"
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -118,60 +131,21 @@ class Result(ABC):
         return table
 
     def plot(self) -> Any:
-        """Draw the first quantity by layer, or every quantity of a result without layers, with their intervals.
+        """Draw the first quantity of which something is known by layer, or every one of a result without layers.
 
         Each network has a line of its own; of many it is their mean, with the interval of that.
         """
-        if self.places == ("",):
-            return self._plot_by_network()
-        from skiplab.figures.style import new_figure
+        from skiplab.measurements import result_plots  # here, since measuring needs no matplotlib
 
-        name, estimate = next(iter(self.estimates.items()))
-        if len(estimate.value) > MOST_LINES:
-            estimate = _over_networks(estimate)[None]
-        figure, axes = new_figure(width=4.8)
-        places = range(1, len(self.places) + 1)
-        for network in range(len(estimate.value)):
-            value, low, high = _drawn(estimate[network])
-            (line,) = axes[0, 0].plot(places, value, marker="o")
-            axes[0, 0].fill_between(places, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
-            axes[0, 0].vlines(places, low, high, color=line.get_color(), linewidth=1.2)
-        few = len(self.places) <= 12
-        axes[0, 0].set_xticks(places if few else places[:: len(self.places) // 6])
-        if few:
-            ends = [
-                name if len(name) <= MOST_LETTERS else f"…{name[1 - MOST_LETTERS :]}" for name in self.places
-            ]
-            axes[0, 0].set_xticklabels(ends, rotation=35, ha="right", parse_math=False)
-        order = self.place if few else f"{self.place}, in order"
-        axes[0, 0].set(title=self.title, xlabel=order, ylabel=name)
-        shown = estimate.value[estimate.settled]
-        if self.by_decades and shown.numel() and bool((shown > 0).all()):
-            axes[0, 0].set_yscale("log")
-        return figure
-
-    def _plot_by_network(self) -> Any:
-        """Every quantity in a panel of its own, with the networks side by side."""
-        from skiplab.figures.style import new_figure
-
-        figure, axes = new_figure(len(self.estimates), width=2.4 * len(self.estimates))
-        for panel, (name, estimate) in zip(axes[0], self.estimates.items(), strict=True):
-            value, low, high = _drawn(estimate[:, 0])
-            places = range(1, len(value) + 1)
-            panel.plot(places, value, "o")
-            panel.vlines(places, low, high, linewidth=1.2)
-            panel.set(xlim=(0.5, len(value) + 0.5), xlabel=self.member)
-            panel.set_xticks(places if len(value) <= 12 else places[:: len(value) // 6])
-            panel.set_title(fill(name, 26), fontsize="small")
-        figure.suptitle(self.title)
-        return figure
+        draw = result_plots.by_network if self.places == ("",) else result_plots.by_place
+        return draw(self)
 
     def __repr__(self) -> str:
         networks = len(next(iter(self.estimates.values())).value)
         lines = [f"{self.title} of {self._counted(networks)}, {self.based_on}"]
         for quantity, estimate in self.estimates.items():
-            by_place = estimate[0] if networks == 1 else _over_networks(estimate)
-            lines.append(f"  {quantity}: {_range(by_place, self.places)}")
+            by_place = estimate[0] if networks == 1 else over_networks(estimate)
+            lines.append(f"  {quantity}: {_range(by_place, self.places, self.place, self.missing)}")
         lines += [f"  {remark}" for remark in self.remarks]
         if self.yardstick:
             lines.append(f"  compare: {self.yardstick}")
@@ -179,10 +153,20 @@ class Result(ABC):
 
     def _repr_html_(self) -> str:
         """The text, and the first rows of the table."""
-        table = self.frame()
+        table = self.table_to_read()
         shown = table.head(MOST_ROWS).to_html(index=False, float_format=lambda number: f"{number:.4g}")
         more = f"<p>{len(table) - MOST_ROWS} further rows in .frame()</p>" if len(table) > MOST_ROWS else ""
         return f"<pre>{escape(repr(self))}</pre>{shown}{more}"
+
+    def table_to_read(self) -> pd.DataFrame:
+        """The table as a person reads it: an open question has its limits and no value."""
+        table = self.frame()
+        for quantity, each in self.estimates.items():
+            settled = each.settled.flatten().tolist()
+            words = ["" if value.isnan() else "unresolved" for value in each.value.flatten()]
+            rows = zip(table[quantity], settled, words, strict=True)
+            table[quantity] = [value if known else word for value, known, word in rows]
+        return table.drop(columns=[f"{name}, resolved" for name in self.estimates], errors="ignore")
 
     def _counted(self, networks: int) -> str:
         """How many networks and layers there are; of a single network nothing is said."""
@@ -191,33 +175,39 @@ class Result(ABC):
             counts.pop(self.place)
         elif networks == 1:
             counts.pop(self.member)
-        return ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
+        return ", ".join(number_of(count, word) for word, count in counts.items())
 
 
-def _drawn(estimate: Estimate) -> list[Any]:
-    """Value, low and high as arrays; no value where the question is open, since there the interval is the answer."""
-    known = estimate.settled & estimate.value.isfinite()
-    points = torch.where(known, estimate.value, torch.nan)
-    return [part.detach().double().cpu().numpy() for part in (points, estimate.low, estimate.high)]
+def number_of(count: int, word: str) -> str:
+    """A count and what it counts: "1 sample", "2 batches", "3,072 numbers"."""
+    ending = "" if count == 1 else "es" if word.endswith("ch") else "s"
+    return f"{count:,} {word}{ending}"
 
 
-def _over_networks(estimate: Estimate) -> Estimate:
-    """The mean over networks, whose spread is what a further one would differ by; the diverged ones are left out."""
-    known = ~estimate.value.isnan().all(1)
-    return Estimate.mean(estimate.value[known], 0) if bool(known.any()) else estimate[0]
-
-
-def _range(by_place: Estimate, places: tuple[str, ...]) -> str:
+def _range(by_place: Estimate, places: tuple[str, ...], kind: str, missing: str) -> str:
     """The smallest and the largest of the layers, or the one there is; the open ones by their limits."""
     known = by_place.settled.nonzero().flatten().tolist()
     if not known:
         known = (by_place.low.isfinite() & by_place.high.isfinite()).nonzero().flatten().tolist()
     if not known:
-        return "unknown"
-    ends = [
-        pick(known, key=lambda place: float(by_place.low[place] + by_place.high[place]))
-        for pick in (min, max)
-    ]
-    words = [f"{by_place[place]}{places[place] and f' in {places[place]}'}" for place in dict.fromkeys(ends)]
+        few = bool(by_place.value.isfinite().any())
+        return "unknown, too few samples or draws for an interval" if few else "unknown"
+    middles = (by_place.low + by_place.high) / 2
+    sizes = torch.where(by_place.value.isnan(), middles, by_place.value).tolist()
+    ends = dict.fromkeys(pick(known, key=sizes.__getitem__) for pick in (min, max))
+    same = {str(by_place[place]) for place in known}
+    if len(known) > 1 and len(same) == 1:
+        all_ = "" if len(known) < len(places) else "all "
+        many = "both" if all_ and len(known) == 2 else f"{all_}{len(known)}"
+        words = [f"{same.pop()} in {many} {kind}s"]
+    else:
+        words = [f"{by_place[place]}{_where(places[place], kind)}" for place in ends]
     left = len(places) - len(known)
-    return " … ".join(words) + (f"; {left} unknown" if left else "")
+    return " … ".join(words) + (f"; {left} {missing}" if left else "")
+
+
+def _where(place: str, kind: str) -> str:
+    """In which layer; one whose name is a number is not taken for a number."""
+    if not place:
+        return ""
+    return f" at {kind} {place}" if place.isdecimal() else f" in {place}"

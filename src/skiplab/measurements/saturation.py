@@ -30,7 +30,7 @@ from skiplab.checks import Refused, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_watcher import ActivationSums, ActivationWatcher
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.tallies import check_names, lies_in, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
@@ -79,11 +79,15 @@ class Saturation(Result):
         return {words: Estimate.exact(shares) for words, shares in (known or every).items()}
 
     @property
+    def missing(self) -> str:
+        """Why an activation has no number: a rectifier has no side on which it saturates."""
+        return "of another kind or not finite" if self.first_not_finite else "of another kind"
+
+    @property
     def based_on(self) -> str:
         """How many samples there were, and which kinds of activations."""
-        return (
-            f"{self.samples} samples, {', '.join(f'{n} {kind}' for kind, n in Counter(self.kinds).items())}"
-        )
+        kinds = ", ".join(f"{kind} × {n}" for kind, n in Counter(self.kinds).items())
+        return f"{number_of(self.samples, 'sample')}, {kinds}"
 
     @property
     def remarks(self) -> Sequence[str]:

@@ -51,11 +51,11 @@ def singularities(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
-    layers: Sequence[str] | None = None,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
-    top: int = 3,
+    layers: Sequence[str] | None = None,
     mode: str = "eval",
+    top: int = 3,
 ) -> Singularities:
     """Measure how near the named layers are to singular ones (default: all but the last, the output).
 

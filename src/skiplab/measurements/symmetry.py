@@ -19,6 +19,7 @@ first of them that says something: a network with no answer right, or of one out
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ from skiplab.checks import positive, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.symmetric_changes import (
     chained_pairs,
     companions,
@@ -45,6 +46,7 @@ from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.subjects.weight_layers import check_weight_layers, left_out, units_of, weight_layers
 from skiplab.subjects.wiring import wiring
+from skiplab.telling import Counted, Tell
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,27 +79,34 @@ class Symmetry(Result):
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """Means over draws, (E, 1): the change of outputs, and of answers and accuracy as far as there are any."""
-        every = {"relative change of the outputs": self.change}
+        every = {"relative change of the outputs": (self.change, math.inf)}
         if self.scored_by != "outputs":
-            every["same answers"] = self.agreement
+            every["same answers"] = (self.agreement, 1.0)
         if self.scored_by == "accuracy":
-            every["accuracy after over before"] = self.ratio
+            every["accuracy after over before"] = (self.ratio, math.inf)
         return {
             words: Estimate.exact(values.mean(1, keepdim=True))
             if self.exhaustive
-            else Estimate.mean(values).within(0)[:, None]
-            for words, values in every.items()
+            else Estimate.mean(values).within(0, most)[:, None]
+            for words, (values, most) in every.items()
         }
 
     @property
     def based_on(self) -> str:
         """How often what was changed, and on how many samples."""
-        return f"{self.change.shape[1]} {self.kind} among {len(self.layers)} layers, {self.samples} samples"
+        layers, samples = number_of(len(self.layers), "layer"), number_of(self.samples, "sample")
+        return f"{self.change.shape[1]} {self.kind} among {layers}, {samples}"
 
     @property
     def yardstick(self) -> str:
         """A network that has the symmetry."""
-        return "a network with this symmetry has 0, up to rounding, and 1"
+        kept = ", and 1" if len(self.estimates) > 1 else ""
+        return f"a network with this symmetry has 0, up to rounding{kept}"
+
+    @property
+    def marks(self) -> Sequence[tuple[str, float, str]]:
+        """The yardstick's numbers: no change, and all answers kept."""
+        return tuple((name, float(number > 0), "symmetric") for number, name in enumerate(self.estimates))
 
     @property
     def scored_by(self) -> str:
@@ -157,19 +166,20 @@ def rescaling_symmetry(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
+    mode: str = "eval",
     factor: float = 10.0,
     draws: int | None = 10,
     seed: int | Sequence[int] = 0,
-    layers: Sequence[str] | None = None,
-    criterion: Criterion | None = None,
-    loss_fn: LossFunction | None = None,
-    mode: str = "eval",
+    tell: Tell | None = None,
 ) -> Symmetry:
     """Rescale two random layers of a chain against each other and compare what the network answers.
 
     Pairs are drawn anew ``draws`` times, None tries every pair once. An ensemble's members share the pairs of one
     ``seed``, or have their own if there is a seed for each. ``layers`` limits which are drawn. Layers are
-    chained if each is read by the next alone, so that a branch ends a chain.
+    chained if each is read by the next alone, so that a branch ends a chain. ``tell`` hears how far it is.
 
     >>> found = rescaling_symmetry(model, (x, y))
     >>> bool(found.mean_change < 1e-5)  # without skips, layers of rectifiers can be rescaled against each other
@@ -198,25 +208,26 @@ def rescaling_symmetry(
         return rescaled(subject, [pairs[int(pick[draw])] for pick in picks], factor)
 
     kind = f"rescalings by {factor:g}"
-    return _compared(subject, every, change, names, changed, kind, exhaustive=draws is None)
+    return _compared(subject, every, change, names, changed, kind, tell, exhaustive=draws is None)
 
 
 def permutation_symmetry(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
-    draws: int = 10,
-    seed: int | Sequence[int] = 0,
-    layers: Sequence[str] | None = None,
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     mode: str = "eval",
+    draws: int = 10,
+    seed: int | Sequence[int] = 0,
+    tell: Tell | None = None,
 ) -> Symmetry:
     """Permute the units of random layers and compare what the network answers.
 
-    Each draw takes a layer and a permutation of its units other than the identity; ``seed`` and ``layers`` are those
-    of ``rescaling_symmetry``. Layers are left out whose units a sum or product joins to another's that does not come
-    before it, and grouped convolutions, since their units cannot move by themselves.
+    Each draw takes a layer and a permutation of its units other than the identity; ``seed``, ``layers`` and ``tell``
+    are those of ``rescaling_symmetry``. Layers are left out whose units a sum or product joins to another's that does
+    not come before it, and grouped convolutions, since their units cannot move by themselves.
 
     >>> bool(permutation_symmetry(model, (x, y)).mean_change < 1e-5)
     True
@@ -241,7 +252,7 @@ def permutation_symmetry(
         orders = [(names[pick], order) for pick, order in (plan[draw] for plan in plans)]
         return permuted(subject, wired, along, orders)
 
-    return _compared(subject, every, change, names, changed, "permutations")
+    return _compared(subject, every, change, names, changed, "permutations", tell)
 
 
 def _compared(
@@ -251,19 +262,22 @@ def _compared(
     layers: tuple[str, ...],
     changed: Tensor,
     kind: str,
+    tell: Tell | None,
     exhaustive: bool = False,
 ) -> Symmetry:
     """Run the networks before and after every change, batch by batch, and add up what differs."""
     draws = changed.shape[1]
     before, after = Tally(), [Tally() for _ in range(draws)]
-    for batch in batches:
+    for number, batch in enumerate(batches, start=1):
         old = answers(subject, batch)
         for what, values in old.items():
             if what == "loss" or not bool(decides(values).all()):
                 subject.refuse_unless_finite(what, values)
         before.add(old, old, batch)
+        count = Counted(tell, draws, f"{kind}, batch {number}")
         for draw, tally in enumerate(after):
             tally.add(answers(change(draw), batch), old, batch)
+            count.add()
 
     def told(name: str, lost: float) -> Tensor:
         """A quantity draw by draw; a network that was sound and answers NaN after a change has lost all it had."""

@@ -37,9 +37,10 @@ class Catalogue:
             if study.id == study_id:
                 return study
         ids = [study.id for study in self.studies]
+        papers = [paper.id for paper in self.papers]
         # 'figure-4' alone is what people type; say the whole id.
         ends = [known for known in ids if known.endswith(f"/{study_id}")]
-        hint = f" Did you mean {' or '.join(ends)}?" if ends else near(study_id, ids)
+        hint = f" Did you mean {' or '.join(ends)}?" if ends else near(study_id, [*ids, *papers])
         raise Refused(f"there is no study {study_id!r}; `skiplab list` names them all.{hint}")
 
     def select(self, names: Sequence[str]) -> list[Study]:

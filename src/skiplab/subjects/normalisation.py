@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from skiplab.checks import Refused
+from skiplab.checks import Refused, callers_line
 from skiplab.torch_private import is_batch_norm, is_instance_norm
 
 
@@ -50,7 +50,7 @@ def warn_of_fresh_statistics(target: Any, mode: str, better: str = "batch") -> N
             "batch normalisation has seen no batch, so that evaluation mode takes means of 0 and variances of 1; "
             f'pass mode="{better}" for what training sees, or measure after training.',
             UnusedStatistics,
-            stacklevel=3,
+            stacklevel=callers_line(),
         )
 
 

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Subject:
     """One network or many, with a loss; see ``Subject.of``.
 
@@ -63,6 +63,13 @@ class Subject:
     loss_fn: LossFunction | None
     train_mode: bool
     ensemble: bool = False
+
+    def __repr__(self) -> str:
+        count = sum(tensor[0].numel() for tensor in self.parameters.values())
+        many = f"{self.size} × " if self.ensemble else ""
+        loss = "no loss" if not self.has_loss else f"loss by {self.criterion or 'loss_fn'}"
+        mode = "train" if self.train_mode else "eval"
+        return f"Subject({many}{type(self.module).__name__}, {count:,} parameters, {loss}, {mode} mode)"
 
     @staticmethod
     def of(
@@ -267,6 +274,11 @@ class _Host(nn.Module):
 
 def trains(mode: str) -> bool:
     """Whether a measurement's mode is "train" and not "eval"; refuse others."""
+    require(
+        mode != "batch",
+        "mode is 'batch', for measurements that look at samples one by one; choose 'train', which takes the batch's "
+        "own statistics too, or 'eval'.",
+    )
     return one_of("mode", mode, ("eval", "train")) == "train"
 
 

@@ -65,16 +65,18 @@ def left_out(module: nn.Module) -> str:
 
 
 def weight_matrices(module: nn.Module) -> dict[str, tuple[str, str]]:
-    """The matrices that a network multiplies by: for each its layer and the name it has there.
+    """The matrices that a network multiplies by, in the order of registration: for each its layer and its name there.
 
     A weight layer goes by its own name; of a recurrent layer or an attention each matrix by the name of a parameter.
 
     >>> list(weight_matrices(nn.Sequential(nn.GRU(3, 4), nn.Linear(4, 2))))
-    ['1', '0.weight_ih_l0', '0.weight_hh_l0']
+    ['0.weight_ih_l0', '0.weight_hh_l0', '1']
     """
-    found = {name: (name, "weight") for name in weight_layers(module)}
+    found: dict[str, tuple[str, str]] = {}
     for name, part in module.named_modules():
-        if isinstance(part, _SEVERAL) or (isinstance(part, _TRANSPOSED) and part.groups > 1):
+        if is_weight_layer(part):
+            found[name] = (name, "weight")
+        elif isinstance(part, _SEVERAL) or (isinstance(part, _TRANSPOSED) and part.groups > 1):
             own = (
                 key
                 for key, tensor in part.named_parameters(recurse=False)

@@ -97,7 +97,7 @@ def test_random_weights_have_the_yardstick() -> None:
     torch.testing.assert_close(
         found.cushions.mean(), torch.tensor(1 / 20, dtype=torch.float64), rtol=0.02, atol=0
     )
-    assert "random weights have 0.05 to 0.05" in repr(found)
+    assert "random weights have 0.05, by their" in repr(found)
 
 
 @pytest.mark.parametrize(("stride", "groups"), [(1, 1), (2, 1), (1, 4)])

@@ -283,7 +283,7 @@ def test_what_cannot_be_followed_is_refused(what: str, says: str) -> None:
         ({"layers": ["blocks.0"]}, "layer 'blocks.0' adds no branch to what it began with.*blocks.2"),
         ({"layers": ["blocks.9"]}, "layer 'blocks.9' does not exist"),
         ({"counted": ["blocks.9"]}, "layer 'blocks.9' does not exist"),
-        ({"mode": "train"}, "mode 'train' is unknown"),
+        ({"mode": "train"}, "mode is 'train', in which every sample's answer depends on all"),
         ({"angles": 2}, "angles is 2"),
         ({"layers": []}, "no residual addition was found in BlockToy"),
     ],

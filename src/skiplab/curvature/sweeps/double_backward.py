@@ -65,9 +65,7 @@ class DoubleBackward:
                 return graph.product(vectors)
             if self._in_blocks:
                 try:
-                    with warnings.catch_warnings():
-                        # Some operation takes the vectors of a block one by one, as we would.
-                        warnings.filterwarnings("ignore", message="There is a performance drop")
+                    with batched_unheard():
                         return graph.products(vectors)
                 except (RuntimeError, NotImplementedError):
                     self._in_blocks = False  # some operation cannot take a block of vectors
@@ -248,3 +246,11 @@ def _only_tensor(output: Any) -> Tensor:
         f"the network returns a {type(output).__name__}, not a tensor; Gauss–Newton products need one tensor.",
     )
     return output
+
+
+@contextlib.contextmanager
+def batched_unheard() -> Iterator[None]:
+    """Without torch's remark that it takes the vectors of a block one by one, as would be done without a block."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="There is a performance drop")
+        yield

@@ -19,11 +19,12 @@ from skiplab.diagnosis.courses import Course, course_of
 from skiplab.diagnosis.factory import Factory
 from skiplab.diagnosis.losses import Loss, loss_for
 from skiplab.diagnosis.rates import checked_rates, choose_rates
-from skiplab.diagnosis.side_by_side import Entrant, Run, Tell, accuracy_of, trained
+from skiplab.diagnosis.side_by_side import Entrant, Run, accuracy_of, trained
 from skiplab.randomness import run_seeds
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, target_of
 from skiplab.subjects.subject import Criterion, LossFunction, call_on_input, criterion_of, first_tensor
+from skiplab.telling import Tell, silent
 
 STEPS = 500  # where neither steps nor epochs are given; ours
 BATCH = 64
@@ -50,7 +51,7 @@ def compare(
     test: tuple[Tensor, Tensor] | TensorSet | None = None,
     device: str = "cpu",
     seed: int = 0,
-    tell: Tell = lambda text: None,
+    tell: Tell | None = None,
 ) -> Comparison:
     """Train several networks of each model on the same batches; judge the models in pairs, and measure them.
 
@@ -100,7 +101,7 @@ def compare(
     notes: list[str] = []
     try:
         for factory in factories:
-            work = _Work(factory, course, loss, length, deciding, device, tell)
+            work = _Work(factory, course, loss, length, deciding, device, tell or silent)
             chosen = work.rate(choices, tuple(run_seeds(seed, SEARCHING, role="search")))
             runs = work.train(chosen.rate)
             found = work.measured(runs, instruments, looked_at)

@@ -27,12 +27,13 @@ from skiplab.checks import no_such, one_of, require, seeded, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.jacobians import Part, on_part, product, refuse_mixing, squared_norms
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import LossFunction
+from skiplab.telling import Counted, Tell
 
 OVER = ("sample", "batch")
 LARGEST_EXACT = 1024  # numbers out of a part, up to which its norm is exact unless told otherwise
@@ -46,6 +47,7 @@ class InterlayerCushions(Result):
     title = "Interlayer cushion"
     reference = "yu2019, section 5; Arora et al. (2018)"
     yardstick = "a random direction has 1"
+    marks = (("mean", 1.0, "random direction"), ("median", 1.0, "random direction"))
 
     layers: tuple[str, ...]
     cushions: Tensor
@@ -62,26 +64,27 @@ class InterlayerCushions(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were, and what was held fixed."""
-        many = f"{self.cushions.shape[1]} {'samples' if self.over == 'sample' else 'batches'}"
-        return f"{many}, {self.mode} mode"
+        return f"{number_of(self.cushions.shape[1], self.over)}, {self.mode} mode"
 
 
 def interlayer_cushions(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
+    loss_fn: LossFunction | None = None,
     layers: Sequence[str | tuple[str, str]] | None = None,
     mode: str = "eval",
     over: str = "sample",
     probes: int | None = None,
     seed: int = 0,
-    loss_fn: LossFunction | None = None,
+    tell: Tell | None = None,
 ) -> InterlayerCushions:
     """Measure the cushion of each named layer or block (default: the blocks), or between the two of a pair.
 
     A part begins with what its first layer takes and ends with what its last returns, each at its first call.
     ``probes`` estimates ‖J‖_F from so many random vectors, 0 computes it exactly; left out, it is exact up to 1,024
     numbers out. ``loss_fn`` is needed only if batches are such that it alone can call the network with them.
+    ``tell`` hears how far it is.
 
     >>> found = interlayer_cushions(model, x, layers=["0", ("1", "4")])
     >>> found.layers, found.cushions.shape  # (networks, samples, parts)
@@ -119,7 +122,11 @@ def interlayer_cushions(
             return {"found": torch.cat(found, 1)}
 
         members = [own.alone(member) for member in range(own.size)]
-        found = [torch.cat([on_part(one, batch, *span, use)["found"] for one in members]) for span in spans]
+        count = Counted(tell, len(spans), f"layers, batch {len(parts) + 1}")
+        found = []
+        for span in spans:
+            found.append(torch.cat([on_part(one, batch, *span, use)["found"] for one in members]))
+            count.add()
         parts.append(torch.stack(found, -1))  # (E, 2, samples, spans)
     cushions, stderr = torch.cat(parts, 2).unbind(1)
     names = tuple(first if first == last else f"{first} → {last}" for first, last in spans)

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from skiplab.checks import Refused, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.failures import described
@@ -90,22 +90,23 @@ class LayerCushions(Result):
     @property
     def based_on(self) -> str:
         """How many samples there were."""
-        return f"{self.gains.shape[1]} samples"
+        return number_of(self.gains.shape[1], "sample")
 
     @property
     def yardstick(self) -> str:
         """What random weights have, whatever the sample."""
-        return f"random weights have {min(self.random):.3g} to {max(self.random):.3g}, by their inputs and strides"
+        ends = dict.fromkeys(f"{pick(self.random):.3g}" for pick in (min, max))
+        return f"random weights have {' to '.join(ends)}, by their inputs and strides"
 
 
 def layer_cushions(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
-    layers: Sequence[str] | None = None,
-    identities: Mapping[str, Tensor] | None = None,
     loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
     mode: str = "eval",
+    identities: Mapping[str, Tensor] | None = None,
 ) -> LayerCushions:
     """Measure the cushions of linear and convolutional layers (default: all) for every sample.
 

@@ -18,7 +18,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.noise_stability.layer_cushions import identities_by_layer
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
@@ -26,6 +26,7 @@ from skiplab.subjects.normalisation import warn_of_fresh_statistics
 from skiplab.subjects.subject import Criterion, LossFunction
 from skiplab.subjects.weight_layers import check_weight_layers, weight_layers, weight_matrices
 from skiplab.subjects.wiring import stored_names
+from skiplab.telling import Counted, Tell
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,33 +57,39 @@ class WeightNoise(Result):
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """Means over draws of the noise, of what the samples tell."""
-        every = {"change": self.change, "accuracy lost": self.accuracy_lost, "agreement": self.agreement}
+        every = {
+            "change": Estimate.mean(self.change).within(0),
+            "accuracy lost": Estimate.mean(self.accuracy_lost).within(-1, 1),
+            "agreement": Estimate.mean(self.agreement).within(0, 1),
+        }
         return {
-            words: Estimate.mean(values)
+            words: values
             for words, values in every.items()
-            if words == "change" or not bool(values.isnan().all())
+            if words == "change" or not bool(values.value.isnan().all())
         }
 
     @property
     def based_on(self) -> str:
         """The noise and how often it was drawn."""
         kind = f"{self.size:g}‖W‖" if self.relative else f"deviation {self.size:g}"
-        return f"noise of {kind}, {self.change.shape[2]} draws, {self.samples} samples"
+        draws, samples = number_of(self.change.shape[2], "draw"), number_of(self.samples, "sample")
+        return f"noise of {kind}, {draws}, {samples}"
 
 
 def weight_noise(
     target: nn.Module | Ensemble | Subject,
     batches: Batch | Iterable[Batch],
     *,
+    criterion: Criterion | None = None,
+    loss_fn: LossFunction | None = None,
+    layers: Sequence[str] | None = None,
+    mode: str = "eval",
     size: float = 0.1,
     relative: bool = True,
     draws: int = 10,
     seed: int | Sequence[int] = 0,
-    layers: Sequence[str] | None = None,
     identities: Mapping[str, Tensor] | None = None,
-    criterion: Criterion | None = None,
-    loss_fn: LossFunction | None = None,
-    mode: str = "eval",
+    tell: Tell | None = None,
 ) -> WeightNoise:
     """Add noise to one weight matrix after the other, and compare what networks answer.
 
@@ -91,7 +98,8 @@ def weight_noise(
 
     The standard normal numbers of a draw follow from ``seed``, the layer's place and the draw alone: networks of the
     same shape get the same ones, scaled. An ensemble's members share them, or have their own if there is a seed for
-    each. ``identities`` gives, by the names of weights, what does not count in the size of relative noise.
+    each. ``identities`` gives, by the names of weights, what does not count in the size of relative noise. ``tell``
+    hears how far it is, batch by batch.
 
     >>> found = weight_noise(model, (x, y), size=0.1)
     >>> found.change.shape, list(found.estimates)  # (networks, layers, draws)
@@ -106,13 +114,14 @@ def weight_noise(
     seeds = member_seeds(seed, subject.size)
     state = subject.parameters | subject.fixed
     before, after = Tally(), {(name, draw): Tally() for name in names for draw in range(draws)}
-    for batch in batches_of(batches):
+    for number, batch in enumerate(batches_of(batches), start=1):
         own = in_mode(subject, batch, mode)
         old = answers(own, batch)
         for what, values in old.items():
             if what == "loss" or not bool(decides(values).all()):
                 subject.refuse_unless_finite(what, values)
         before.add(old, old, batch)
+        count = Counted(tell, len(names), f"layers, batch {number}")
         for place, (layer, name) in enumerate(names.items()):
             weight = state[name]
             scale = _scale(weight, removed.get(layer), size, relative)
@@ -120,6 +129,7 @@ def weight_noise(
                 noise = [_noise(weight[0], each, place, draw) for each in seeds]
                 noisy = weight + scale * torch.stack(noise)
                 after[layer, draw].add(answers(own.with_tensors({name: noisy}), batch), old, batch)
+            count.add()
 
     def told(quantity: str) -> Tensor:
         by_layer = [[getattr(after[layer, draw], quantity) for draw in range(draws)] for layer in names]

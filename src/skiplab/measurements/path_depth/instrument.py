@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skiplab.checks import Refused, listed, near, no_such, one_of, require, seeded, whole_numbers
+from skiplab.checks import Refused, listed, near, no_such, require, seeded, whole_numbers
 from skiplab.ensembles import Ensemble
-from skiplab.measurements.batch_statistics import in_mode
+from skiplab.measurements.batch_statistics import by_sample, in_mode
 from skiplab.measurements.path_depth.formal import Formal, Polynomial, Rotation
 from skiplab.measurements.path_depth.parts import PathFollower, split_output
 from skiplab.measurements.path_depth.path_shares import PathDepth
@@ -27,8 +27,6 @@ from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
 from skiplab.subjects.subject import Criterion, LossFunction, first_tensor
 from skiplab.torch_private import tree_map
 
-MODES = ("eval", "batch")
-
 
 def path_depth(
     target: nn.Module | Ensemble | Subject,
@@ -37,8 +35,8 @@ def path_depth(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    counted: Sequence[str] = (),
     mode: str = "eval",
+    counted: Sequence[str] = (),
     centred: bool = True,
     angles: int | None = None,
     seed: int = 0,
@@ -55,7 +53,7 @@ def path_depth(
     >>> path_depth(model, x, counted=["0", "2"]).layers
     ('0', '1', '2')
     """
-    one_of("mode", mode, MODES)
+    by_sample(mode)
     counted = counted or ()
     if angles is not None:
         whole_numbers(least=3, angles=angles)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skiplab.checks import require
-from skiplab.measurements.result import Estimate, Result
+from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.subjects.residual_blocks import ResidualBlocks
 
 
@@ -24,6 +24,7 @@ class PathDepth(Result):
 
     title = "Share by path length"
     reference = "littwin2017, eq 9 and section 4; the effective depth is ours"
+    place = "path length"
 
     layers: tuple[str, ...]  # the lengths
     shares: Estimate
@@ -38,7 +39,7 @@ class PathDepth(Result):
     def estimates(self) -> Mapping[str, Estimate]:
         """Shares of the output, and of the gradient if it was measured."""
         of_gradient = {} if self.gradient is None else {"of the gradient": self.gradient}
-        return {"of the output": self.shares} | of_gradient
+        return {"of the output": self.shares.within(0, 1)} | of_gradient
 
     @property
     def lengths(self) -> Tensor:
@@ -61,7 +62,8 @@ class PathDepth(Result):
     @property
     def based_on(self) -> str:
         """How many samples and residual blocks there were."""
-        return f"{self.samples} samples, {len(self.blocks.blocks)} residual blocks, {self.mode} mode"
+        blocks = number_of(len(self.blocks.blocks), "residual block")
+        return f"{number_of(self.samples, 'sample')}, {blocks}, {self.mode} mode"
 
     @property
     def yardstick(self) -> str:
@@ -80,9 +82,12 @@ class PathDepth(Result):
             ax.axvline(1 + place, color="#777777", linestyle=(0, (4, 3)), linewidth=0.9)
         return figure
 
+    def _counted(self, networks: int) -> str:
+        several = f"{networks} networks, " if networks > 1 else ""
+        return f"{several}lengths 0 to {len(self.layers) - 1}"
+
     def __repr__(self) -> str:
         lines = super().__repr__().split("\n")
-        lines[0] = lines[0].replace(f"{len(self.layers)} layers", f"lengths 0 to {len(self.layers) - 1}")
         networks = len(self.depth.value)
         depth = self.depth[0] if networks == 1 else Estimate.mean(self.depth.value, 0)
         told = [f"  effective depth: {depth}"]
