@@ -21,6 +21,7 @@ def trial_profile(size: TrainingSize, device: str) -> Profile:
 
     from skiplab.benchmarks.steps import noise, our_epoch, our_step, own_batches
     from skiplab.ensembles import Ensemble
+    from skiplab.files import aside_folder
     from skiplab.measurements.gradient_norms import gradient_norms
     from skiplab.training.checkpoints import Checkpoints
 
@@ -47,7 +48,7 @@ def trial_profile(size: TrainingSize, device: str) -> Profile:
     some = data.inputs[:NORM_SAMPLES], data.labels[:NORM_SAMPLES]
     with part("gradient norms"):
         gradient_norms(ensemble, some, criterion=F.cross_entropy, mode="train")
-    with tempfile.TemporaryDirectory() as folder, part("state saved"):
-        Checkpoints(Path(folder)).save(step.tensors, {"epoch": 1})
+    with aside_folder(Path(tempfile.gettempdir())) as folder, part("state saved"):
+        Checkpoints(folder).save(step.tensors, {"epoch": 1})
     what = f"{TRIAL} of {size.networks} residual networks of {size.depth} layers, one epoch"
     return Profile(what, sum(each.seconds for each in parts), tuple(parts))

@@ -7,7 +7,7 @@ long: one row per depth, minibatch and quantity, and half of every covariance th
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,32 +93,11 @@ def structure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
     """
     import numpy as np
     import pandas as pd
-    import torch
 
-    from skiplab.measurements.gradient_shattering import GradientShattering
-    from skiplab.randomness import torch_generator
-    from skiplab.studies.balduzzi2017.images import samples_of
-
-    images = samples_of(settings.data, "train", settings.images, settings.side, bench.device)
-    batch = next(minibatches(settings, images))
-    kind, labels = settings.gradients[0], None
-    depths = [0] if settings.model == WHITE else sorted({min(settings.depths), max(settings.depths)})
     rows: list[dict[str, Any]] = []
-    for number, depth in enumerate(depths):
-        bench.tell(number / len(depths), f"{depth} layers")
-        if settings.model == WHITE:
-            drawn = torch_generator(settings.seed, "white gradients")
-            found = GradientShattering(torch.randn(1, *batch[0].flatten(1).shape, generator=drawn))
-        else:
-            found = gradients(build(settings, images, depth).to(bench.device), batch, kind)
-        place = {"depth": depth, "minibatch": 0, "gradient": kind, "row": 0, "column": 0}
-        if labels is None:
-            labels = clustered(found.gradients[0], settings.clusters, settings.seed)
-            rows += [
-                {**place, "row": cluster, "quantity": "cluster size", "value": labels.count(cluster)}
-                for cluster in range(settings.clusters)
-            ]
-        covariance = found.covariance[0].double().cpu().numpy()
+    for place, covariance, labels in _clustered_covariances(settings, bench):
+        if not rows:
+            rows += _cluster_sizes(settings, place, labels)
         sizes = np.sqrt(covariance.diagonal())
         for quantity, matrix in (
             ("structure", covariance / np.outer(sizes, sizes)),
@@ -128,7 +107,7 @@ def structure(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
     return _table(settings, pd.DataFrame(rows))
 
 
-def alike(matrix: np.ndarray, labels: Sequence[int]) -> float:
+def alike(matrix: np.ndarray, labels: np.ndarray) -> float:
     """The logarithm of the mean entry within clusters over the mean between them, the diagonal left out."""
     import numpy as np
 
@@ -150,36 +129,17 @@ def blocks(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
     """
     import numpy as np
     import pandas as pd
-    import torch
 
-    from skiplab.measurements.gradient_shattering import GradientShattering
-    from skiplab.randomness import numpy_generator, torch_generator
-    from skiplab.studies.balduzzi2017.images import samples_of
+    from skiplab.randomness import numpy_generator
 
-    images = samples_of(settings.data, "train", settings.images, settings.side, bench.device)
-    batch = next(minibatches(settings, images))
-    kind, labels = settings.gradients[0], np.zeros(0, dtype=int)
-    depths = [0] if settings.model == WHITE else sorted({min(settings.depths), max(settings.depths)})
     rows: list[dict[str, Any]] = []
-    for number, depth in enumerate(depths):
-        bench.tell(number / len(depths), f"{depth} layers")
-        if settings.model == WHITE:
-            drawn = torch_generator(settings.seed, "white gradients")
-            found = GradientShattering(torch.randn(1, *batch[0].flatten(1).shape, generator=drawn))
-        else:
-            found = gradients(build(settings, images, depth).to(bench.device), batch, kind)
-        place = {"depth": depth, "minibatch": 0, "gradient": kind, "row": 0, "column": 0}
-        if number == 0:
-            labels = np.array(clustered(found.gradients[0], settings.clusters, settings.seed))
-            rows += [
-                {**place, "row": cluster, "quantity": "cluster size", "value": size}
-                for cluster, size in enumerate(np.bincount(labels, minlength=settings.clusters).tolist())
-            ]
-        covariance = found.covariance[0].double().cpu().numpy()
+    for place, covariance, labels in _clustered_covariances(settings, bench):
+        if not rows:
+            rows += _cluster_sizes(settings, place, labels)
         sizes = np.sqrt(covariance.diagonal())
         correlation = covariance / np.outer(sizes, sizes)
         for words, matrix in (("", correlation), ("covariance ", covariance)):
-            stream = numpy_generator(settings.seed, "permuted clusters", depth)
+            stream = numpy_generator(settings.seed, "permuted clusters", place["depth"])
             shuffled = (stream.permutation(labels) for _ in range(PERMUTATIONS))
             chance = sum(explained(matrix, each) for each in shuffled) / PERMUTATIONS
             rows.append({**place, "quantity": f"{words}permuted", "value": chance})
@@ -192,6 +152,50 @@ def blocks(settings: ConvnetGradients, bench: Bench) -> pd.DataFrame:
             for row, column in zip(*counts.nonzero(), strict=True)
         ]
     return _table(settings, pd.DataFrame(rows))
+
+
+def _clustered_covariances(
+    settings: ConvnetGradients, bench: Bench
+) -> Iterator[tuple[dict[str, Any], np.ndarray, np.ndarray]]:
+    """Where a row is from, the matrix of |covariance| of two images' gradients, and the images' clusters.
+
+    Of the shallowest and of the deepest network; clusters are those of the shallowest one's gradients. The model
+    "white" has noise for gradients, at depth 0.
+    """
+    import numpy as np
+    import torch
+
+    from skiplab.measurements.gradient_shattering import GradientShattering
+    from skiplab.randomness import torch_generator
+    from skiplab.studies.balduzzi2017.images import samples_of
+
+    images = samples_of(settings.data, "train", settings.images, settings.side, bench.device)
+    batch = next(minibatches(settings, images))
+    kind, labels = settings.gradients[0], np.zeros(0, dtype=int)
+    depths = [0] if settings.model == WHITE else sorted({min(settings.depths), max(settings.depths)})
+    for number, depth in enumerate(depths):
+        bench.tell(number / len(depths), f"{depth} layers")
+        if settings.model == WHITE:
+            drawn = torch_generator(settings.seed, "white gradients")
+            found = GradientShattering(torch.randn(1, *batch[0].flatten(1).shape, generator=drawn))
+        else:
+            found = gradients(build(settings, images, depth).to(bench.device), batch, kind)
+        if number == 0:
+            labels = np.array(clustered(found.gradients[0], settings.clusters, settings.seed))
+        place = {"depth": depth, "minibatch": 0, "gradient": kind, "row": 0, "column": 0}
+        yield place, found.covariance[0].double().cpu().numpy(), labels
+
+
+def _cluster_sizes(
+    settings: ConvnetGradients, place: Mapping[str, Any], labels: np.ndarray
+) -> list[dict[str, Any]]:
+    """A row per cluster: how many images it has."""
+    import numpy as np
+
+    return [
+        {**place, "row": cluster, "quantity": "cluster size", "value": size}
+        for cluster, size in enumerate(np.bincount(labels, minlength=settings.clusters).tolist())
+    ]
 
 
 def explained(matrix: np.ndarray, labels: np.ndarray) -> float:
