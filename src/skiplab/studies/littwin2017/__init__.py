@@ -24,6 +24,7 @@ PAPER = Paper(
     explains="A residual network acts as an ensemble of shallower ones, whose paths grow longer as it trains.",
     carried_by=(
         "figure-1abc theorem-2",
+        "paths scale-controls-depth",
         "paths starts-below-half",
         "figure-1d scales-grow",
         "paths deeper-in-training",
