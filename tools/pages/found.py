@@ -16,8 +16,8 @@ def found() -> str:
     """How the papers' claims came out; per paper its idea, its counts, one claim for and one against it."""
     every = [each for each in judged_of() if not each.ours]
     parts = [
-        f"Of the papers' {len(every)} claims {tallied(every)}{waits(every)}. Of each paper one claim that holds and, if "
-        "there is one, one that is contradicted, with the number that decides it and the interval of its test:",
+        f"Of the papers' {len(every)} claims {tallied(every)}{waits(every)}. Of each paper one claim that holds and, "
+        "if there is one, one that is contradicted, with the number that decides it and the interval of its test:",
         "\n".join(map(of_paper, CATALOGUE.papers)),
         f"{reversed_at_other_scales(every)} {shared_runs()}",
     ]

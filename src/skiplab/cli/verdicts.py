@@ -125,7 +125,7 @@ def _heading(judged: Judgement) -> Any:
     from rich.text import Text
 
     reason = f", {judged.reason}" if judged.reason else ""
-    about = ", ".join(part for part in (judged.source, judged.rows[0].unit) if part)
+    about = ", ".join(part for part in (judged.source, judged.rows[0].statistic_unit) if part)
     claim = f"[bold]{escape(judged.text)}[/] [dim]({escape(about)})[/]"
     return Text.from_markup(f"{COLOURED_SIGNS[judged.verdict]} {judged.verdict}{reason}: {claim}")
 

@@ -46,7 +46,7 @@ class Row:
     @property
     def unit(self) -> str:
         """The unit of our statistic, where there is one."""
-        return self.judged.unit if self.judged.statistic is not None else ""
+        return self.judged.statistic_unit if self.judged.statistic is not None else ""
 
     @property
     def means(self) -> str:

@@ -73,7 +73,7 @@ class Finding:
 
 def _amount(row: Verdict) -> str:
     """The number and its interval, with what it is: a difference of accuracies in points, others in their unit."""
-    value, low, high, unit = row.statistic, row.low, row.high, row.unit
+    value, low, high, unit = row.statistic, row.low, row.high, row.statistic_unit
     assert value is not None, "a row without a number has no amount"
     difference = "difference" if len(row.means) == 2 and issubclass(row.meaning, Greater | Equivalent) else ""
     if difference and unit.endswith("accuracy"):

@@ -73,7 +73,7 @@ def foreseen(rows: Sequence[Verdict], declared: int | None = None, planned: int 
         both = all(map(math.isfinite, row.region))
         chance = power(effect, row.spread, runs, row.level, two_sided=both)
         if row.claim not in found or chance < found[row.claim].power:
-            found[row.claim] = Power(row.claim, row.condition, effect, row.unit, runs, chance)
+            found[row.claim] = Power(row.claim, row.condition, effect, row.statistic_unit, runs, chance)
     return list(found.values())
 
 

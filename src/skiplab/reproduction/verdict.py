@@ -92,6 +92,11 @@ class Verdict:
         return named(self.kind)
 
     @property
+    def statistic_unit(self) -> str:
+        """The unit of the statistic and its interval, which need not be that of the samples."""
+        return self.meaning.of_statistic(self.unit)
+
+    @property
     def ours(self) -> bool:
         """Whether the claim is ours, and so counts neither for nor against the paper."""
         return self.source == OURS

@@ -59,6 +59,8 @@ def test_steps_that_fall_are_shown(judged: Judge) -> None:
 def test_region_and_rule(judged: Judge) -> None:
     row = judged(Ordered(), [LOW, HIGH], unit="points")
     assert (row.margin, row.region) == (None, (0.5, math.inf))
+    assert (row.unit, row.statistic_unit) == ("points", "P(later > earlier)")
+    assert judged(Ordered(), [LOW, HIGH], unit="P(more minima)").statistic_unit == "P(more minima)"
     assert row.meaning.rule(row) == (
         "Holds where all of the interval of P(later > earlier), the chance that of two runs the one later in the "
         "order has more, is above ½ and some of it above 0.556, the smallest effect worth having; contradicted where "

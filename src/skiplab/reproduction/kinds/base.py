@@ -58,6 +58,11 @@ class Kind(ABC):
         """The kind's name in stored verdicts."""
         return cls.__name__.lower()
 
+    @classmethod
+    def of_statistic(cls, unit: str) -> str:
+        """The statistic's unit, from the unit of the samples."""
+        return unit
+
     # Judging --------------------------------------------------------------------------------------------
 
     def check(self, where: str, count: int, paper: float | None) -> None:

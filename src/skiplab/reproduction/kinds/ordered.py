@@ -28,6 +28,11 @@ class Ordered(Kind):
 
     worth: float = 0.056
 
+    @classmethod
+    def of_statistic(cls, unit: str) -> str:
+        """A probability, whatever the samples are; a claim may say in its unit of what."""
+        return unit if unit.startswith("P(") else "P(later > earlier)"
+
     def margin_for(self, paper: float | None) -> None:
         """A probability is above ½ or not; there is no margin."""
 
