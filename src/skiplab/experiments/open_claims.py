@@ -103,16 +103,15 @@ def open_at_an_edge(found: Found, model: Model) -> Found:
     return opened(found, reason)
 
 
-def open_if_short(found: Found, untried: str, *, least: float = 0.0, where: str = "tuned") -> Found:
+def open_if_short(found: Found, untuned: str, *, least: float = 0.0) -> Found:
     """The same evidence, but no verdict where the first sample's mean exceeds the second's by no more than ``least``.
 
-    ``untried`` says what was not searched or trained for the first, and ``where`` how the condition that waits for it
-    is called: with it networks might do better, and without it they may do well.
+    ``untuned`` says what was not searched for the first: with it they might do better, and without it they may do well.
     """
 
     def reason(results: Results, row: Evidence) -> Open | None:
         data = row.condition.partition(",")[0]
-        return Open(f"{data}, {where}", NOT_RUN, untried) if difference(row.samples) <= least else None
+        return Open(f"{data}, tuned", NOT_RUN, untuned) if difference(row.samples) <= least else None
 
     return opened(found, reason)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from skiplab.data.registry import title as title_of
 from skiplab.experiments.gains import PLAIN, RESIDUAL, WIDE
 from skiplab.experiments.narrow_networks import NARROW
 from skiplab.reproduction.results import Results
-from skiplab.studies.orhan2018.effects import HALF_POINT
 from skiplab.studies.orhan2018.spectra_panels import (
     DEGENERATE,
     NEGATIVE,
@@ -21,8 +19,6 @@ from skiplab.studies.orhan2018.spectra_panels import (
 )
 
 MODELS = (PLAIN, RESIDUAL)
-# Gains of accuracies tie within the half of a point that their claim looks for.
-FINE, FINE_NARROW = (replace(size, tie=HALF_POINT) for size in (WIDE, NARROW))
 SECOND = 2  # hidden layers are counted from 1
 
 
@@ -42,7 +38,7 @@ def figure(results: Results) -> Any:
 def _panels(axes: Sequence[Any], results: Results, data: str) -> None:
     training, test, negative, degenerate, norms, overlap = axes
     _training(training, results, data)
-    narrow, wide = (at_best(results, size, data, MODELS) for size in (FINE_NARROW, FINE))
+    narrow, wide = (at_best(results, size, data, MODELS) for size in (NARROW, WIDE))
     fractions_panel(test, wide, "test_accuracy", "test accuracy")
     fractions_panel(test, narrow, "test_accuracy", "test accuracy", line="--")
     words, narrow = at_common(results, data, MODELS)
@@ -63,7 +59,7 @@ def _training(ax: Any, results: Results, data: str) -> None:
 
     settings = results.settings
     styles = {}
-    for size, units, line in ((FINE, settings.width, "-"), (FINE_NARROW, settings.narrow, "--")):
+    for size, units, line in ((WIDE, settings.width, "-"), (NARROW, settings.narrow, "--")):
         gains = dict.fromkeys(f"{size.own_gain(results, data, model):.3g}" for model in MODELS)
         styles[f"2×{units} units, gain {'/'.join(gains)}"] = line
         known = len(ax.get_lines())

@@ -72,7 +72,8 @@ STUDY = Study(
     claims=(
         Claim(
             "residual-better",
-            "“Residual nets perform slightly better” than plain ones, in training and in test accuracy.",
+            "“Residual nets perform slightly better” than plain ones, in training and in test accuracy (2×128 units, "
+            "100 epochs and one skip, which are ours).",
             residual_against_plain({"training": accuracies, "test": peak_accuracies}),
             kind=Greater(worth=HALF_POINT),
             unit="accuracy",
