@@ -106,7 +106,8 @@ def open_at_an_edge(found: Found, model: Model) -> Found:
 def open_if_short(found: Found, untuned: str, *, least: float = 0.0) -> Found:
     """The same evidence, but no verdict where the first sample's mean exceeds the second's by no more than ``least``.
 
-    ``untuned`` says what was not searched for the first: with it they might do better, and without it they may do well.
+    ``untuned`` says what was not searched for the first: with it networks might do better, and without it they may
+    do well.
     """
 
     def reason(results: Results, row: Evidence) -> Open | None:
