@@ -395,6 +395,20 @@ def test_digits_by_name_are_flat_where_a_network_takes_them_so() -> None:
     assert flat.sample("a", "test accuracy").mean() > 0.5
 
 
+def test_regressions_are_judged_by_the_loss_on_the_samples_to_test_on() -> None:
+    x, _ = samples()
+    y, criterion = x.sum(1, keepdim=True), nn.MSELoss()
+    models = {"one": lambda: nn.Linear(6, 1), "deep": lambda: nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 1))}
+    found = compare(
+        models, (x[:64], y[:64]), test=(x[64:], y[64:]), criterion=criterion, seeds=3, steps=5, rate=0.01, measure=[]
+    )  # fmt: skip
+    assert found.decided_by == "test loss"
+    assert "one: final loss" in repr(found)
+    assert repr(found).count("test loss") == 3  # of both models, and of the pair
+    better = min(models, key=lambda name: found.sample(name, "test loss").mean())
+    assert found.differences[0].better in ("", better)
+
+
 def test_sets_by_name_have_the_networks_type_of_numbers() -> None:
     double = compare(
         {"a": lambda: nn.Linear(64, 10).double()}, "digits", seeds=2, steps=2, rate=0.01, measure=[]

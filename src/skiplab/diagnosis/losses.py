@@ -24,6 +24,7 @@ NO_DERIVATIVE = (
     "the loss has no derivative in any of the network's parameters, so that nothing can be learnt from it; leave out "
     "argmax, .item(), .detach() and no_grad, and call the model that is given."
 )
+REMEDY = "pass criterion=… or loss_fn=…; on the command line the file's function may return (module, batch, criterion)"
 FEW = 4  # samples that tell what a network returns: a pass on all may take seconds
 IGNORED = -100  # the label that torch and transformers leave out
 
@@ -63,7 +64,7 @@ def loss_for(
         few, answer = batch, _output(module, batch)
     output = first_tensor(answer)
     if output is None or not isinstance(target, Tensor):
-        return Loss("no loss: output and target are no tensors; pass criterion=… or loss_fn=…")
+        return Loss(f"no loss: output and target are no tensors; {REMEDY}")
     some = target_of(few)
     if output.ndim and some.ndim and len(output) == len(some):  # as it would be for all samples
         output = output[:1].expand(len(target), *output.shape[1:])
@@ -72,7 +73,7 @@ def loss_for(
         return Loss(f"no loss: {misfit}")
     if axis is None:
         found = f"outputs {tuple(output.shape)}, targets {target.dtype} {tuple(target.shape)}"
-        return Loss(f"no loss: {found} fit more than one loss; pass criterion=… or loss_fn=…")
+        return Loss(f"no loss: {found} fit more than one loss; {REMEDY}")
     words = f"loss: cross entropy, inferred from whole-numbered targets and {output.shape[axis]} scores each"
     taken = target.dtype in (torch.int64, torch.uint8)  # by torch's cross entropy
     if taken and output.ndim == 2 and isinstance(answer, Tensor):

@@ -206,6 +206,10 @@ def gradient_shattering(
     held constant in the derivative, ``"eval"`` as in evaluation. Of a layer that is called more than once, the first
     call counts. ``samples_at_once`` bounds memory: the samples are differentiated in groups, with the same result.
 
+    The norm of the mean gradient is over the root of the gradients' mean square about it; the correlation of two
+    samples' gradients is the mean of g·g′ over pairs of different samples by the mean of ‖g‖², as in balduzzi2017,
+    section 3, and not the mean of cosines: large gradients weigh more.
+
     A network whose output is not finite is refused, a member of an ensemble has NaN there. So is a network that mixes
     its samples, for which a second backward pass looks.
 

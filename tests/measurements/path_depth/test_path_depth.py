@@ -82,6 +82,14 @@ def test_shares_are_those_of_all_subsets_of_blocks(kind: str, centred: bool) -> 
     assert found.layers == ("0", "1", "2", "3", "4", "5")
 
 
+def test_a_single_output_is_not_taken_for_its_own_mean() -> None:
+    net, x = nn.Sequential(toy("no norm"), nn.Linear(3, 1).double()), batch()
+    found = path_depth(net, x)
+    assert bool(found.shares.value.isfinite().all())
+    torch.testing.assert_close(found.shares.value, path_depth(net, x, centred=False).shares.value)
+    assert found.shares.value.sum().item() == pytest.approx(1.0)
+
+
 @kinds
 def test_gradients_are_those_of_all_subsets_of_blocks(kind: str) -> None:
     net, x = toy(kind), batch()

@@ -92,8 +92,10 @@ class Comparison:
 
     @property
     def decided_by(self) -> str:
-        """The one quantity that pairs are judged by: accuracy on the test samples, else the final loss."""
-        return TEST if all(TEST in each.finals for each in self.runs) else LOSS
+        """The one quantity that pairs are judged by: accuracy on the test samples, loss there, or the final loss."""
+        return next(
+            name for name in (TEST, TEST_LOSS, LOSS) if all(name in each.finals for each in self.runs)
+        )
 
     def sample(self, model: str, quantity: str) -> np.ndarray:
         """A quantity of every network of a model, in the order of the seeds."""
@@ -104,7 +106,7 @@ class Comparison:
     def differences(self) -> tuple[Difference, ...]:
         """Every pair of models, paired by seed and judged as one family by Holm's procedure."""
         samples = {each.name: each.finals[self.decided_by] for each in self.runs}
-        return differences(self.decided_by, samples, lower_is_better=self.decided_by == LOSS)
+        return differences(self.decided_by, samples, lower_is_better=self.decided_by in (LOSS, TEST_LOSS))
 
     def frame(self) -> pd.DataFrame:
         """A table with one row per model, seed and quantity; what is measured by layer has one per layer, too."""
@@ -206,7 +208,7 @@ class Comparison:
         told = [
             f"{name} {mean_in_words(values, BOUNDS.get(name, ANYWHERE))}"
             for name, values in runs.finals.items()
-            if name != TEST_LOSS
+            if name != TEST_LOSS or TEST not in runs.finals
         ]
         told.append(f"rate {runs.rate}")
         failures = {"diverged": runs.diverged, "never learn": runs.never_learn(self.chance)}

@@ -47,8 +47,9 @@ def path_depth(
     start a path where they are added, and every part loses its own mean where normalisation subtracts one. ``layers``
     names the residual blocks that count (default: all that ``residual_blocks`` finds), ``counted`` further modules
     that count although nothing passes them by. ``centred`` takes from outputs their mean over the last axis, to which
-    a softmax is blind. ``mode`` is "eval" or "batch", with the batch's statistics. ``angles`` samples: instead of
-    one vector per length, so many points on the unit circle; for networks too deep for memory.
+    a softmax is blind; a single output is left as it is. ``mode`` is "eval" or "batch", with the batch's statistics.
+    ``angles`` samples: instead of one vector per length, so many points on the unit circle; for networks too deep for
+    memory.
 
     >>> path_depth(model, x, counted=["0", "2"]).layers
     ('0', '1', '2')
@@ -165,7 +166,8 @@ class _Pass:
             )
 
     def _centre(self, parts: Tensor) -> Tensor:
-        return parts - parts.mean(-1, keepdim=True) if self.centred and parts.ndim > 2 else parts
+        several = parts.ndim > 2 and parts.shape[-1] > 1  # the mean of a single output is all of it
+        return parts - parts.mean(-1, keepdim=True) if self.centred and several else parts
 
     def _slope(self) -> Tensor:
         """The derivative of the loss in the network's output."""
