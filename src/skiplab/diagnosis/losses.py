@@ -24,7 +24,7 @@ NO_DERIVATIVE = (
     "the loss has no derivative in any of the network's parameters, so that nothing can be learnt from it; leave out "
     "argmax, .item(), .detach() and no_grad, and call the model that is given."
 )
-REMEDY = "pass criterion=… or loss_fn=…; on the command line the file's function may return (module, batch, criterion)"
+REMEDY = "pass criterion=… or loss_fn=…; on the command line a file's function may return (module, batch, criterion)"
 FEW = 4  # samples that tell what a network returns: a pass on all may take seconds
 IGNORED = -100  # the label that torch and transformers leave out
 
