@@ -6,6 +6,7 @@ Pages of names and of examples are written when the site is built, so that none 
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -56,9 +57,22 @@ def example_page(path: Path) -> str:
     title, _, more = (part.strip() for part in words.partition("? ")) if "? " in words else (words, "", "")
     title = title.rstrip(".") + "?" * bool(more)
     code = source.split('"""', 2)[2].strip()
+    language = "{code-cell} ipython3" if _can_run(source) else "python"
     kernel = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n"
-    cell = f"```{{code-cell}} ipython3\n{code}\n```"
+    cell = f"```{language}\n{code}\n```"
     return f"{kernel}\n# {title}\n\n{more}\n\n{cell}\n\nThe script: `examples/{path.name}`.\n"
+
+
+def _can_run(source: str) -> bool:
+    """Whether the packages that a script imports are here and load; torchvision may do neither."""
+    try:
+        for line in ast.parse(source).body:
+            if isinstance(line, ast.Import):
+                for each in line.names:
+                    importlib.import_module(each.name)
+    except (ImportError, RuntimeError):
+        return False
+    return True
 
 
 def _indented(text: str) -> str:

@@ -13,8 +13,6 @@ layers = [part for _ in range(29) for part in (nn.Linear(64, 64), nn.Tanh())]
 network = nn.Sequential(*layers, nn.Linear(64, 10))  # or any nn.Module of yours
 
 report = sl.diagnose(network, batch, examinations=["layer_signals", "gradient_norms"], budget=600)
-print(report)
-
 trials = sl.try_remedies(network, batch, remedies=report.proposed[:2], steps=40, seeds=5, rate=0.001)
-print(trials)
+print(report, trials, sep="\n\n")
 figure = trials.plot()  # trials.treated("skips-identity").model is the changed copy

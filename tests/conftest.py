@@ -27,11 +27,11 @@ SmokeRun = Callable[["Study"], "StudyRun"]
 _KEPT: list[object] = []  # what a torch Library defines goes with it
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _torchvision_without_its_kernels() -> None:
+def let_torchvision_load() -> None:
     """Let torchvision be imported where its compiled operators do not fit a CPU build of torch.
 
     On import it registers shapes for two of them, which needs their schemas; its image models call neither.
+    Tools call this, too.
     """
     import importlib.util
 
@@ -45,6 +45,11 @@ def _torchvision_without_its_kernels() -> None:
     for name in ("nms", "qnms"):
         schemas.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _KEPT.append(schemas)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _torchvision_without_its_kernels() -> None:
+    let_torchvision_load()
 
 
 @pytest.fixture(autouse=True)

@@ -60,9 +60,11 @@ def tried(task: tuple[str, str, int], scanned_only: bool = False) -> dict[str, A
     """What diagnosis says of one case, and whether that is right."""
     import torch
 
+    from conftest import let_torchvision_load
+
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    _let_torchvision_load()
+    let_torchvision_load()
     start = time.time()
     # What is said of data is seen before any examination.
     HOW["examinations"] = ["layer_signals"] if scanned_only or task[1] in OF_DATA else None
@@ -286,19 +288,6 @@ def _stock(task: tuple[str, str, int]) -> dict[str, Any]:
         f"{peak / 2**30:.1f} GiB; {_told(_troubles(report))}"
     )
     return {"case": name, "right": explained and within, "found": found}
-
-
-def _let_torchvision_load() -> None:
-    """As tests/conftest.py does, where torchvision's compiled part does not fit a CPU build of torch."""
-    import torch
-
-    if not hasattr(torch.ops.torchvision, "nms"):
-        _KEPT.append(torch.library.Library("torchvision", "FRAGMENT"))
-        for name in ("nms", "qnms"):
-            _KEPT[-1].define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
-
-_KEPT: list[Any] = []
 
 
 # What was changed after the held-out list had been tried, and why.

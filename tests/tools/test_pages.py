@@ -16,21 +16,25 @@ from skiplab.studies import CATALOGUE
 
 
 @pytest.mark.parametrize("paper", CATALOGUE.papers, ids=lambda paper: paper.id)
-def test_a_paper_is_told_in_three_short_lines_that_its_verdicts_bear_out(paper: Paper) -> None:
-    idea, *told = found.of_paper(paper).split("\\\n")
+def test_a_paper_is_told_in_one_sentence_that_its_verdicts_bear_out(paper: Paper) -> None:
+    sentence = found.of_paper(paper)
     own = [each for each in claims.judged_of(paper.id) if not each.ours]
     holding, against, undecided = tally(own).values()
-    assert re.findall(r"\d+(?= hold| is contradicted| are contradicted| is undecided| are undecided)", idea) == [
-        str(holding), str(against), str(undecided)
-    ]  # fmt: skip
-    marks = [line.split()[0] for line in told]
-    assert marks == ["✓"] * bool(holding) + ["✗"] * bool(against)
-    for line in told:
-        match = re.fullmatch(r"  (.) \*(.*)\*: .+ \(.+\).* \(`(.*)`\)", line)
-        assert match is not None, line
-        (claim,) = (each for each in own if (each.text.removesuffix("."), each.study) == match.group(2, 3))
-        assert claim.verdict == {"✓": "holds", "✗": "contradicted"}[match[1]]
-        assert len(line) < 300
+    counts = (
+        r"of (\d+) claims (\d+) hold.*; (\d+) (?:is|are) contradicted.*; and (\d+) (?:is|are) undecided\."
+    )
+    match = re.search(counts, sentence)
+    assert match is not None
+    assert [int(each) for each in match.groups()] == [len(own), holding, against, undecided]
+    examples = re.findall(r"(holds?|contradicted), (?:such as|namely) \*(.*?)\* \(.+?; `(.*?)`\)", sentence)
+    verdicts = []
+    for told, text, study in examples:
+        (claim,) = (each for each in own if (each.text.removesuffix("."), each.study) == (text, study))
+        assert claim.verdict.startswith(told[:4])
+        verdicts.append(claim.verdict)
+    assert verdicts == ["holds"] * bool(holding) + ["contradicted"] * bool(against)
+    assert "\n" not in sentence
+    assert len(sentence) < 700
 
 
 def test_the_scoreboard_lists_every_contradicted_claim_that_it_counts() -> None:

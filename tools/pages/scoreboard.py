@@ -110,8 +110,27 @@ def by_other_rules() -> str:
         "undecided if a contradiction by one of n conditions had to be n times as sure (Bonferroni), which the rules "
         f"do not ask. Of the undecided claims {sum(each.waits for each in own)} are so only because runs are still "
         "to be made.",
+        "",
+        shared_runs(),
     ]
-    return "\n".join(lines)
+    return "\n".join(lines).rstrip()
+
+
+def shared_runs() -> str:
+    """How many claims of a later paper rest mostly on runs that an earlier paper's claims rest on, too."""
+    runs, order = shown_runs(), [paper.id for paper in CATALOGUE.papers]
+    keys = {study: {each["key"] for each in run.trials} for study, run in runs.items()}
+    items, claims = [], 0
+    for study, own in keys.items():
+        earlier = order[: order.index(study.partition("/")[0])]
+        before = set().union(*(found for other, found in keys.items() if other.partition("/")[0] in earlier))
+        if own and 2 * len(own & before) >= len(own):
+            items.append(f"`{study}`")
+            claims += sum(not each.ours for each in judgements(runs[study].verdicts))
+    if not items:
+        return ""
+    named = ", ".join(items)
+    return f"Of the runs behind {claims} claims ({named}) half or more are an earlier paper's, too."
 
 
 def contradicted() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -17,19 +16,6 @@ from skiplab.randomness import torch_generator
 from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-
-
-_KEPT: list[Any] = []  # a library's definitions live as long as it does
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _declared() -> None:
-    """torchvision, which timm and transformers import, needs two operators' names where its kernels are absent."""
-    if importlib.util.find_spec("torchvision") and not hasattr(torch.ops.torchvision, "nms"):
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _KEPT.append(library)
 
 
 @pytest.fixture
