@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 from typing import Any
 
 import pytest
@@ -308,3 +310,14 @@ def test_a_network_without_skips_is_refused_and_a_choice_of_blocks_counts_only_t
     found = path_depth(toy("no norm"), batch(), layers=["blocks.1", "blocks.3"])
     assert found.layers == ("0", "1", "2")
     assert found.blocks.names == ("blocks.1", "blocks.3")
+
+
+def test_the_printed_result_says_what_a_cancellation_above_one_means() -> None:
+    net = nn.Sequential(toy("no norm"), nn.Linear(3, 3).double())
+    told = repr(path_depth(net, batch()))
+    (line,) = (line for line in told.splitlines() if "cancellation" in line)
+    assert ("oppose each other" in line) == (float(re.findall(r"cancellation: ([\d.]+)", line)[0]) > 1)
+    aligned = dataclasses.replace(path_depth(net, batch()), cancellation=torch.tensor([0.5]))
+    assert "oppose" not in repr(aligned)
+    opposed = dataclasses.replace(aligned, cancellation=torch.tensor([4.0]))
+    assert "cancellation: 4, the squared parts together over the squared output" in repr(opposed)

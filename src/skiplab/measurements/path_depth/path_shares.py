@@ -94,4 +94,12 @@ class PathDepth(Result):
         if self.gradient is not None:
             told.append(f"  effective depth of the gradient: {self.gradient_depth.mean().item():.3g}")
         opposed = self.cancellation.median().item()
-        return "\n".join([lines[0], *told, f"  cancellation: {opposed:.3g}", *lines[1:]])
+        told.append(f"  cancellation: {opposed:.3g}{self._opposition(opposed)}")
+        return "\n".join([lines[0], *told, *lines[1:]])
+
+    @staticmethod
+    def _opposition(cancellation: float) -> str:
+        """What a cancellation above 1 means, for whoever has not read the definition."""
+        if cancellation <= 1:
+            return ""
+        return ", the squared parts together over the squared output: parts of different lengths oppose each other"
