@@ -13,7 +13,7 @@ THREE = Comparison((PLAIN, RESIDUAL, HYPER_RESIDUAL))
 STUDY = Study(
     id="orhan2018/figure-3",
     words=__file__,
-    settings=scales(Settings, quick=QUICK, smoke=SMOKE, gains=BRACKETED),
+    settings=scales(Settings, quick=QUICK, smoke=SMOKE, gains=(0.03, 0.05, *BRACKETED)),
     stages=(other_gains_apart(THREE.search), other_gains_apart(THREE.decide)),
     figure=THREE.figure,
     # Figure 3's caption names no architecture; that of S6, which repeats its "main results", gives the directions.
