@@ -6,7 +6,7 @@ from typing import Any
 
 from skiplab.experiments.gains import ONE_POINT, PLAIN, RESIDUAL, nearer
 from skiplab.experiments.gradient_falls import falls
-from skiplab.experiments.open_claims import open_if_short
+from skiplab.experiments.open_claims import open_if_short, thorough
 from skiplab.reproduction import Claim, Greater, Results, Study, scales
 from skiplab.studies.orhan2017.bias_grid import (
     QUICK,
@@ -21,7 +21,9 @@ from skiplab.studies.orhan2017.smallest_effects import HALVING
 
 UNTUNED = (
     "not run yet: σ and λ searched with the BatchNorm and on a longer grid; ours were found without it, where the "
-    "grid ends (some 5 minutes of one H200)"
+    "grid ends (--set bn_searched=true --set search_runs=10 --set search_epochs=100 --set "
+    "gains=0.3,1,1.4142135623730951 --set sigmas=0,0.3,1,3,10 --set strengths=0.01,0.1,1,10; some 20 minutes of one "
+    "H200)"
 )
 EXPERIMENT = experiment(PLAIN, RESIDUAL, SYMM_BREAK, WITH_BN)
 
@@ -75,7 +77,11 @@ STUDY = Study(
             "bn-approaches-residual",
             "With one BatchNorm the accuracy of BiasSymmBreak approaches that of the residual network: it is nearer "
             "to it than to that without BatchNorm.",
-            open_if_short(telling_choice(nearer(WITH_BN, RESIDUAL, SYMM_BREAK)), UNTUNED),
+            open_if_short(
+                telling_choice(nearer(WITH_BN, RESIDUAL, SYMM_BREAK), bn=True),
+                UNTUNED,
+                tuned=lambda run: run.bn_searched and thorough(run, run.search_runs),
+            ),
             kind=Greater(worth=ONE_POINT),
             unit="accuracy",
             source="caption",
