@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from skiplab.experiments import networks
@@ -11,6 +13,7 @@ from skiplab.experiments.open_claims import (
     open_at_an_edge,
     open_if_short,
     open_if_ties_disagree,
+    thorough,
 )
 from skiplab.reproduction import Evidence, Found
 from skiplab.reproduction.results import Part, Results
@@ -63,11 +66,27 @@ def evidence(*means: tuple[str, bool, float, float]) -> Found:
 @pytest.mark.parametrize(("short", "open_"), [(-0.01, True), (0.01, False)])
 def test_networks_that_were_not_tuned_may_do_well_but_not_badly(short: float, open_: bool) -> None:
     rows = evidence(("digits, best gains (1)", True, 0.9 + short, 0.9))
-    opened = list(open_if_short(rows, "σ was not searched")(Results(SETTINGS)))
+    opened = list(open_if_short(rows, "σ was not searched", tuned=lambda _: False)(Results(SETTINGS)))
     assert [(row.condition, row.headline) for row in opened] == [("digits, tuned", True)] * open_ + [
         ("digits, best gains (1)", not open_)
     ]
     assert (opened[0].missing, opened[0].detail) == (("not run", "σ was not searched") if open_ else ("", ""))
+    (judged,) = open_if_short(rows, "σ was not searched", tuned=lambda _: True)(Results(SETTINGS))
+    assert (judged.condition, judged.headline) == ("digits, best gains (1)", True)
+
+
+def test_a_long_search_leaves_no_tie_open() -> None:
+    """Ten seeds in full are thorough; for ties half a point apart twenty are asked for."""
+    long = dataclasses.replace(SETTINGS, search_runs=20, search_epochs=SETTINGS.epochs)
+    few, short = (dataclasses.replace(long, **{name: 9}) for name in ("search_runs", "search_epochs"))
+    assert [thorough(each, each.search_runs) for each in (long, few, short)] == [True, False, False]
+    searched = {(PLAIN, 0.1): 0.902, (PLAIN, 0.3): 0.9, (RESIDUAL, 0.1): 0.5, (RESIDUAL, 0.3): 0.9}
+    parts = [part(model, gain, (500,), value) for (model, gain), value in searched.items()]
+    decided = {**searched, (PLAIN, 0.1): 0.909, (PLAIN, 0.3): 0.902}
+    parts += [part(model, gain, (0, 1), value) for (model, gain), value in decided.items()]
+    for settings, open_ in ((long, False), (short, True)):
+        rows = open_if_ties_disagree(PLAIN, RESIDUAL, 0.005)(Results(settings, parts))
+        assert any(row.missing == "not run" for row in rows) == open_
 
 
 @pytest.mark.parametrize(

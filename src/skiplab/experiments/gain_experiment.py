@@ -52,10 +52,18 @@ class Tuning(Protocol):
 
 @dataclass(frozen=True)
 class Tuned:
-    """How a model is tuned; ``borrowed`` from another's search, its own best gain being searched afterwards."""
+    """How a model is tuned; ``borrowed`` from another's search, its own best gain being searched afterwards.
+
+    ``unless`` names a setting, which not every study has, with which a run searches for the model itself.
+    """
 
     by: Tuning
     borrowed: bool = False
+    unless: str = ""
+
+    def borrows(self, settings: Any) -> bool:
+        """Whether the model takes what was found for another one."""
+        return self.borrowed and not (self.unless and getattr(settings, self.unless, False))
 
 
 class GainExperiment:
@@ -81,7 +89,7 @@ class GainExperiment:
         settings, calls = results.settings, []
         seeds = networks.final_seeds(settings.seed, settings.runs)
         apart = networks.search_seeds(settings.seed, settings.search_runs)
-        borrowing = [model for model, tuned in self.tuned.items() if tuned.borrowed]
+        borrowing = [model for model, tuned in self.tuned.items() if tuned.borrows(settings)]
         for data in settings.data:
             calls += [
                 deciding_call(settings, data, model, self.members(results, data, model, seeds))

@@ -38,7 +38,14 @@ from skiplab.studies.balduzzi2017.line_gradients import (
     noise,
 )
 from skiplab.studies.balduzzi2017.line_networks import Network, build, grid, plain, residual, shallow
-from skiplab.studies.balduzzi2017.noise_bands import IN_BAND, RESEMBLES, band, band_at_lag, resembling
+from skiplab.studies.balduzzi2017.noise_bands import (
+    IN_BAND,
+    RESEMBLES,
+    band,
+    band_at_lag,
+    nearer_brown,
+    resembling,
+)
 from skiplab.studies.balduzzi2017.palette import NOISE
 
 SETTINGS = Settings(runs=6, width=24, deep=12, resnet=10, points=128, lags=8, series=1000)
@@ -158,11 +165,23 @@ def test_noise_resembles_itself_and_what_is_coloured_does_not(noises: Results) -
     coloured = white.copy()
     coloured.loc[:, 1.0] -= 0.3
     coloured.loc[:, 2.0:] += 0.3 / 14
-    assert verdicts(coloured) == ["undecided"]
-    *further, judged = resembling(noises, "white", coloured, "here")
-    assert [row.headline for row in further] == [False, False]
-    assert "averaged over lags inside, lag 1 alone outside the band" in judged.detail
-    assert len(list(resembling(noises, "white", coloured, "here", headline=False))) == 2
+    assert verdicts(coloured) == ["holds", "contradicted"]
+
+
+def test_a_resemblance_is_to_the_nearer_of_two_noises(noises: Results) -> None:
+    """Halfway between the noises' ACFs nothing is told; an average can be nearer brown where lag 1 is not."""
+    white, brown = (curves(noises, kind) for kind in ("white", "brown"))
+    middle = (white + brown) / 2
+    for acfs, expected in ((white, (-0.5, -0.5)), (brown, (0.5, 0.5)), (middle, (0.0, 0.0))):
+        for row, lags, share in zip(
+            nearer_brown(noises, acfs, "here"), (slice(1.0, None), [1.0]), expected, strict=True
+        ):
+            apart = float((brown - white).loc[:, lags].to_numpy().mean())
+            assert sum(row.samples[0]) / len(row.samples[0]) == pytest.approx(share * apart)
+    first = brown.copy()
+    first[1.0] = white[1.0]
+    signs = [sum(row.samples[0]) > 0 for row in nearer_brown(noises, first, "here")]
+    assert signs == [True, False]
 
 
 def test_places_in_a_band_are_counted_in_half_widths_from_its_middle(noises: Results) -> None:
@@ -202,10 +221,11 @@ def test_claims_look_at_the_papers_networks_first(results: Results) -> None:
     headline = verdicts["deep-white", "mean-centred, white noise, averaged over lags"]
     assert headline.statistic == pytest.approx((mean - (low + high) / 2) / ((high - low) / 2))
     brown = [row for (claim, _), row in verdicts.items() if claim == "shallow-brown"]
-    assert {row.condition.split(",")[0] for row in brown if row.headline} == {"biases of deviation 1"}
+    own = f"biases of deviation {SETTINGS.text_bias:.3g}"
+    assert {row.condition.split(",")[0] for row in brown if row.headline} == {own}
     assert len([row for row in brown if row.headline]) == 3
     assert {row.condition.split(",")[0] for row in brown if not row.headline} == {
-        f"biases of deviation {SETTINGS.text_bias:.3g}",
+        "biases of deviation 1",
         *ALTERNATIVES.values(),
         "the ACF itself",
     }
@@ -308,7 +328,7 @@ def test_differences_are_those_of_other_networks(results: Results) -> None:
 
 
 def test_a_gradient_of_one_jump_is_not_brown(results: Results, changed: Callable[..., Results]) -> None:
-    other = changed(results, 1.0, network_steps, quantity="jumps", biases=1.0)
+    other = changed(results, 1.0, network_steps, quantity="jumps", biases=SETTINGS.text_bias)
     rows = [row for row in judge(STUDY, other, "quick") if row.claim == "shallow-brown" and row.headline]
     assert rows[-1].statistic == pytest.approx(2.0)
     assert "contradicted" in {row.verdict for row in rows}

@@ -10,7 +10,7 @@ import pytest
 from skiplab.figures.style import new_figure
 from skiplab.reproduction.results import Results
 from skiplab.reproduction.verdict import Verdict, judge
-from skiplab.studies.orhan2017.figure_6.evidence import raced
+from skiplab.studies.orhan2017.figure_6.evidence import U_FASTER, raced
 from skiplab.studies.orhan2017.figure_6.plot import Portrait, portrait_panel
 from skiplab.studies.orhan2017.figure_6.study import STUDY, Settings
 from skiplab.studies.orhan2017.figure_6.trials import NETWORKS
@@ -52,13 +52,18 @@ def test_the_order_of_times_holds_and_that_of_steps_does_not(
 
 def test_the_speed_at_the_origin_depends_on_s(verdicts: dict[tuple[str, str], Verdict]) -> None:
     """√2|s − 1| and √5|s − 2|, so that the paper's claim has no verdict on one against the other."""
-    three = verdicts["hyper-faster-at-the-origin", "hyper-residual over residual, s = 3"]
+    origin = "hyper-faster-at-the-origin"
+    three = verdicts[origin, "weights, hyper-residual over residual, s = 3"]
     assert (three.verdict, three.headline) == ("contradicted", False)
     assert three.statistic == pytest.approx(np.log10(np.sqrt(5) / np.sqrt(8)), abs=1e-3)
-    assert verdicts["hyper-faster-at-the-origin", "hyper-residual over residual, s = 1.5"].verdict == "holds"
-    silent = verdicts["hyper-faster-at-the-origin", "the paper's s"]
+    assert verdicts[origin, "weights, hyper-residual over residual, s = 1.5"].verdict == "holds"
+    for s in (3, 1.5):
+        learned = verdicts[origin, f"time until learned, residual over hyper-residual, s = {s}"]
+        assert (learned.verdict, learned.headline) == ("holds", False)
+    silent = verdicts[origin, "the paper's s and speed"]
     assert (silent.verdict, silent.headline) == ("undecided", True)
     assert "below 1.61 or above 3.72" in silent.detail
+    assert "below 1.71 or above 2.67" in silent.detail
     faster = [v for v in verdicts.values() if v.claim == "faster-at-the-origin"]
     headlines = {v.condition: v.verdict for v in faster if v.headline}
     assert headlines == {
@@ -69,6 +74,18 @@ def test_the_speed_at_the_origin_depends_on_s(verdicts: dict[tuple[str, str], Ve
     interval = [v for v in verdicts.values() if v.claim == "residual-faster-for-some-s"]
     assert {v.verdict for v in interval} == {"holds"}
     assert {v.detail for v in interval} == {"between 1.61 and 3.72"}
+
+
+def test_the_product_is_faster_between_other_values_of_s() -> None:
+    """u̇ from one small step of descent on ½(s − (a + c)(b + d))² from the origin."""
+
+    def rise(s: float, c: float, d: float, step: float = 1e-7) -> float:
+        u = c * d
+        return float(((c + step * (s - u) * d) * (d + step * (s - u) * c) - u) / step)
+
+    low, high = U_FASTER
+    for s, residual in ((low - 0.01, False), (low + 0.01, True), (high - 0.01, True), (high + 0.01, False)):
+        assert (abs(rise(s, 1, 1)) > abs(rise(s, 1, 2))) == residual
 
 
 def test_an_s_on_the_wrong_side_contradicts_the_interval(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 
@@ -14,6 +15,7 @@ from skiplab.experiments.networks import SQRT2, Networks, Training
 from skiplab.reproduction.results import Part, Results
 from skiplab.studies.orhan2018 import bias_reg, figure_5
 from skiplab.studies.orhan2018.bias_reg import BIAS_REG, NARROW_TRIPLES, WIDE_TRIPLES, WITH_BN, BiasTriples
+from skiplab.studies.orhan2018.figure_6 import study as figure_6
 
 both_sizes = pytest.mark.parametrize("tuning", [WIDE_TRIPLES, NARROW_TRIPLES], ids=["wide", "narrow"])
 SETTINGS = figure_5.Settings(
@@ -138,6 +140,17 @@ def test_deciding_runs_have_the_best_triple_of_each_gain() -> None:
         rows = zip(named.means, named.sigmas, named.strengths, strict=True)
         assert list(rows) == [BAD] * 5 + [GOOD] * 5
     assert biased.norms_at == (0, 1, 2)
+
+
+def test_triples_are_tried_with_the_batch_norm_if_that_is_asked_for() -> None:
+    """Then it has a search of its own, and no gain search after it."""
+    for asked, searched, later in ((False, ["bias-reg"], 1), (True, ["bias-reg", "bias-reg-bn"], 0)):
+        settings = dataclasses.replace(figure_6.STUDY.settings["smoke"], bn_searched=asked)
+        calls = bias_reg.experiment(BIAS_REG, WITH_BN).search(Results(settings))
+        assert [call.settings.model for call in calls] == searched
+        tuned = bias_reg.TUNED[WITH_BN]
+        assert tuned.borrows(settings) == bool(later)
+        assert tuned.by.searched(settings).name == searched[-1]
 
 
 def narrow_sizes(results: Results) -> dict[float, int]:

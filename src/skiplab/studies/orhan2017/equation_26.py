@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from skiplab.experiments import networks
 from skiplab.experiments.apart import other_gains_apart
 from skiplab.experiments.gain_experiment import GainExperiment
 from skiplab.experiments.gains import HYPER_RESIDUAL, ONE_POINT, Model, compare
-from skiplab.experiments.networks import GAINS
 from skiplab.experiments.open_claims import open_at_an_edge
 from skiplab.reproduction import Claim, Greater, Study, scales
 from skiplab.studies.orhan2017 import figure_11
@@ -17,17 +14,10 @@ SUMS = Model("hyper-residual-sums")
 EXPERIMENT = GainExperiment(HYPER_RESIDUAL, SUMS)
 
 
-@dataclass(frozen=True)
-class Settings(figure_11.Settings):
-    """Figure 11's with smaller gains, at which networks that add up their skips may do better."""
-
-    gains: tuple[float, ...] = (0.01, 0.03, *GAINS)
-
-
 STUDY = Study(
     id="orhan2017/equation-26",
     words=__file__,
-    settings=scales(Settings, quick={**networks.QUICK, "runs": 10}, smoke=networks.SMOKE),
+    settings=scales(figure_11.Settings, quick={**networks.QUICK, "runs": 10}, smoke=networks.SMOKE),
     stages=(other_gains_apart(EXPERIMENT.train),),
     figure=EXPERIMENT.figure,
     claims=(

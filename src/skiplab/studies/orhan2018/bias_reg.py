@@ -54,10 +54,18 @@ def _rounded(value: float) -> float:
 
 @dataclass(frozen=True)
 class BiasTriples:
-    """Triples (μ, σ, λ) tried at every gain by networks of one size; ``named_by`` names their trial."""
+    """Triples (μ, σ, λ) tried at every gain by networks of one size; ``named_by`` names their trial.
+
+    ``bn``: they have a BatchNorm, if a run searches with it.
+    """
 
     size: Gains
     named_by: Callable[..., Call]
+    bn: bool = False
+
+    def searched(self, settings: Any) -> Model:
+        """The model that triples are tried with."""
+        return WITH_BN if self.bn and getattr(settings, "bn_searched", False) else BIAS_REG
 
     def gains(self, settings: Any) -> tuple[float, ...]:
         """The gains at which triples are tried: all of them."""
@@ -69,11 +77,12 @@ class BiasTriples:
         seeds = networks.search_seeds(settings.seed, settings.triple_runs)
         grid = product(self.gains(settings), triples(settings.seed, settings.triples), seeds)
         members = [Member(seed, gain, sigma, strength, mean) for gain, (mean, sigma, strength), seed in grid]
-        return self.named_by(settings, data, BIAS_REG, members)
+        return self.named_by(settings, data, self.searched(settings), members)
 
     def best(self, results: Results, data: str, gain: float) -> dict[str, float]:
         """The μ, σ and λ with the best mean accuracy at one gain."""
-        rows = results.rows(stage=self.size.search, data=data, model=BIAS_REG.name, gain=gain)
+        model = self.searched(results.settings)
+        rows = results.rows(stage=self.size.search, data=data, model=model.name, gain=gain)
         last = networks.last_accuracy(rows)
         means = last.groupby(["mean", "sigma", "strength"], as_index=False)["value"].mean()
         best = means.loc[means["value"].idxmax()]
@@ -81,8 +90,9 @@ class BiasTriples:
 
 
 WIDE_TRIPLES = BiasTriples(WIDE, search_call)
+WITH_BN_TRIPLES = BiasTriples(WIDE, search_call, bn=True)
 NARROW_TRIPLES = BiasTriples(NARROW, narrow_search_call)
-TUNED = {BIAS_REG: Tuned(WIDE_TRIPLES), WITH_BN: Tuned(WIDE_TRIPLES, borrowed=True)}
+TUNED = {BIAS_REG: Tuned(WIDE_TRIPLES), WITH_BN: Tuned(WITH_BN_TRIPLES, borrowed=True, unless="bn_searched")}
 
 
 def experiment(*models: Model) -> GainExperiment:

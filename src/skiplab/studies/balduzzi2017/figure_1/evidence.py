@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 def shallow_brown(results: Results) -> Iterator[Evidence]:
-    """How far shallow networks' differences are from brown noise's; biases that make the paper's picture decide.
+    """How far shallow networks' differences are from brown noise's; the text's biases decide.
 
-    Further rows: the text's biases, one step and a straight line, which must fail, and the ACF, which lets them pass.
+    Further rows: biases that make the paper's picture, one step and a straight line, which must fail, and the ACF,
+    which lets them pass.
     """
     settings = results.settings
-    for biases in (BIAS, settings.text_bias):
+    for biases in (settings.text_bias, BIAS):
         network = shallow(settings.width, biases)
         where = f"biases of deviation {biases:.3g}"
-        yield from by_differences(results, network, where, headline=biases == BIAS)
+        yield from by_differences(results, network, where, headline=biases == settings.text_bias)
     for kind, words in ALTERNATIVES.items():
         yield from by_differences(results, kind, words, headline=False)
     for biases in (BIAS, settings.text_bias):

@@ -163,8 +163,8 @@ STUDY = Study(
         ),
         Claim(
             "rank-grows-faster-without-skips",
-            "The relative effective rank of gradients grows much faster with depth without skip connections; how "
-            "much faster the paper does not say.",
+            "The relative effective rank of gradients grows faster with depth without skip connections; how much is "
+            "“much faster” the paper does not say.",
             faster("relative_rank"),
             kind=RANK,
             unit="relative effective rank",
@@ -186,8 +186,8 @@ STUDY = Study(
         ),
         Claim(
             "norm-decays-faster-without-skips",
-            "The normalised norm of the mean gradient decays much more rapidly with depth without skip connections, "
-            "much less in resnets; how much more the paper does not say.",
+            "The normalised norm of the mean gradient decays more rapidly with depth without skip connections than "
+            "in resnets; how much is “much more rapidly” the paper does not say.",
             faster("mean_norm"),
             kind=NORM,
             unit="log norm",

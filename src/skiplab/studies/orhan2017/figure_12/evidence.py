@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from skiplab.experiments import networks
 from skiplab.experiments.gains import LEARNED, PLAIN, chance, share_that
+from skiplab.experiments.open_claims import ENOUGH, thorough
 from skiplab.reproduction import NOT_RUN, Evidence, Found, Results
-from skiplab.studies.orhan2017.figure_12.profiles import KINDS, PROFILES, ProfileSettings, profile_in_words
+from skiplab.studies.orhan2017.figure_12.profiles import KINDS, PROFILES, profile_in_words
 from skiplab.studies.orhan2017.figure_12.trials import constant_or_start
 from skiplab.studies.orhan2017.rescaled_networks import after
 
-SEARCH_SEEDS = 10  # that a search must have for a verdict to rest on it
 LIVE, ALL = ", those that learn", ", all networks"  # how conditions without dead networks end, and with them
 
 
@@ -37,11 +37,6 @@ def of_those_that_learn(found: Found) -> Found:
     return judged
 
 
-def thorough(settings: ProfileSettings) -> bool:
-    """Whether the search of profiles was long enough for a verdict: ten seeds trained in full."""
-    return settings.search_runs >= SEARCH_SEEDS and settings.search_epochs >= settings.epochs
-
-
 def open_if_dead(found: Found) -> Found:
     """The same evidence, but no verdict over all networks where a short search's profile leaves some of them dead.
 
@@ -50,10 +45,10 @@ def open_if_dead(found: Found) -> Found:
 
     def opened(results: Results) -> Iterator[Evidence]:
         settings = results.settings
-        longer = f"--set search_runs={SEARCH_SEEDS} --set search_epochs={settings.epochs}"
+        longer = f"--set search_runs={ENOUGH} --set search_epochs={settings.epochs}"
         why = f"not run yet: a longer search, for the profile found leaves some networks dead ({longer})"
         for row in found(results):
-            if row.headline and row.condition.endswith(ALL) and not thorough(settings):
+            if row.headline and row.condition.endswith(ALL) and not thorough(settings, settings.search_runs):
                 data = row.condition.partition(",")[0]
                 yield Evidence.without(
                     f"{data}, a profile that leaves none dead", NOT_RUN, why, len(row.samples)
@@ -70,7 +65,8 @@ def generally(results: Results) -> Iterator[Evidence]:
     These networks are the search's own, so they decide only if it was thorough: ten seeds at full length.
     """
     settings = results.settings
-    seeds, epochs, enough = settings.search_runs, settings.search_epochs, thorough(settings)
+    seeds, epochs = settings.search_runs, settings.search_epochs
+    enough = thorough(settings, seeds)
     for data in settings.data:
         gain = PROFILES.own_gain(results, data, PLAIN)
         where = {"data": data, "gain": gain, "quantity": "accuracy", "epoch": epochs}
@@ -83,7 +79,7 @@ def generally(results: Results) -> Iterator[Evidence]:
         dead = f"never learn: {share_that(~alive.to_numpy().ravel())} networks"
         words = f"{data}, gain {gain:.3g}, {others.shape[1]} profiles"
         if not enough:
-            asked = f"a verdict asks for {SEARCH_SEEDS} of {settings.epochs}"
+            asked = f"a verdict asks for {ENOUGH} of {settings.epochs}"
             short = f"the search has {seeds} seeds of {epochs} epochs; {asked}"
             yield Evidence.without(f"{words}, trained in full", NOT_RUN, short, 2)
         for who, sample in samples.items():

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skiplab.reproduction import NOT_SAID, Evidence, Found, Results
+from skiplab.reproduction import Evidence, Found, Results
 from skiplab.studies.orhan2017 import tau_matrices
 from skiplab.studies.orhan2017.tau_matrices import matrices
 
@@ -70,21 +69,6 @@ def by_tau(quantity: str) -> Found:
             yield Evidence(f"τ = {tau:g}", [values(results, tau, quantity).tolist()])
 
     return found
-
-
-def correlation_is_r(results: Results) -> Iterator[Evidence]:
-    """How far R is from either thing that note 4 may call the eigenvectors' correlation matrix: further rows.
-
-    The note does not say which it means, and one of them is R by construction.
-    """
-    silent = (
-        "note 4 does not say between what: the covariance of the eigenvectors' coordinates is R by construction, "
-        "the matrix of overlaps between eigenvectors is not"
-    )
-    yield Evidence.without("the note's reading", NOT_SAID, silent)
-    for reading in ("covariance of eigenvectors", "overlaps of eigenvectors"):
-        for row in by_tau(reading)(results):
-            yield replace(row, condition=f"{reading}, {row.condition}", headline=False)
 
 
 def as_prescribed(quantity: str) -> Found:

@@ -99,14 +99,6 @@ STUDY = Study(
             source="section 2.4.2",
         ),
         Claim(
-            "correlation-of-eigenvectors",
-            "The correlation matrix of the eigenvectors of Σ is R.",
-            evidence.correlation_is_r,
-            kind=Exact(rounding=ROUNDING),
-            unit="largest deviation",
-            source="note 4",
-        ),
-        Claim(
             "covariance-of-eigenvectors",
             "The covariance of the eigenvectors’ coordinates, Σ_k v_k v_kᴴ with v_k = T u_k, is R: T U Uᴴ Tᵀ = T Tᵀ.",
             evidence.by_tau("covariance of eigenvectors"),
