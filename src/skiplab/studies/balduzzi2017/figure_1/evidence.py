@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 
 
 def shallow_brown(results: Results) -> Iterator[Evidence]:
-    """How far shallow networks' differences are from brown noise's; the text's biases decide.
+    """How far shallow networks' differences are from brown noise's; biases that make the paper's picture decide.
 
-    Further rows: biases that make the paper's picture, one step and a straight line, which must fail, and the ACF,
-    which lets them pass.
+    Further rows: the text's biases, one step and a straight line, which must fail, and the ACF, which lets them pass.
     """
     settings = results.settings
-    for biases in (settings.text_bias, BIAS):
+    for biases in (BIAS, settings.text_bias):
         network = shallow(settings.width, biases)
         where = f"biases of deviation {biases:.3g}"
-        yield from by_differences(results, network, where, headline=biases == settings.text_bias)
+        yield from by_differences(results, network, where, headline=biases == BIAS)
     for kind, words in ALTERNATIVES.items():
         yield from by_differences(results, kind, words, headline=False)
     for biases in (BIAS, settings.text_bias):

@@ -163,10 +163,9 @@ STUDY = Study(
     claims=(
         Claim(
             "shallow-brown",
-            "The gradient of a network with one hidden layer, with biases of variance 1/N as section 1.1 has them, "
-            "resembles brown noise: its differences between neighbouring inputs are as white as white noise, and its "
-            "jumps are, in logarithms, nearer in number to brown noise's than to one (with biases of deviation 1 it "
-            "does).",
+            "The gradient of a network with one hidden layer resembles brown noise, with biases of deviation 1: its "
+            "differences between neighbouring inputs are as white as white noise, and its jumps are, in logarithms, "
+            "nearer in number to brown noise's than to one.",
             shallow_brown,
             kind=RESEMBLES,
             unit="distance from brown noise, 1 being the most allowed",
