@@ -115,6 +115,32 @@ def test_a_published_table_is_made_again_from_its_trials(store: Store, marks: Pa
     pd.testing.assert_frame_equal(study_table(COUNT, shipped), study_table(COUNT, run))
 
 
+def test_the_archives_are_looked_through_once_for_all_trials_of_a_study(
+    store: Store, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    publish_study(COUNT, store, "quick")
+    (run,) = published().runs(COUNT.id)
+    looked: list[str] = []
+    every = Path.glob
+
+    def glob(folder: Path, pattern: str) -> object:
+        looked.append(pattern)
+        return every(folder, pattern)
+
+    monkeypatch.setattr(Path, "glob", glob)
+    assert len(study_table(COUNT, run)) == 24
+    assert looked == ["*/*.zip"]
+
+
+def test_what_is_looked_through_once_stays_as_it_was(store: Store, marks: Path) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    before = published().as_it_is()
+    publish_study(COUNT, store, "quick")
+    assert before.runs() == []
+    assert [run.study for run in published().as_it_is().runs()] == [COUNT.id]
+
+
 def pixels(path: Path) -> np.ndarray:
     with Image.open(path) as picture:
         return np.asarray(picture.convert("RGB")).astype(int)
