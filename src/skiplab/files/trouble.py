@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,14 @@ REMEDIES = {
     errno.EMFILE: f"raise the limit on open files (ulimit -n), {AGAIN}",
     errno.ENFILE: f"close other programs, {AGAIN}",
     errno.ENOMEM: f"close other programs, {AGAIN}",
+}
+
+KINDS = {
+    stat.S_ISREG: "a file",
+    stat.S_ISDIR: "a folder",
+    stat.S_ISLNK: "a link",
+    stat.S_ISFIFO: "a FIFO",
+    stat.S_ISSOCK: "a socket",
 }
 
 
@@ -43,6 +53,14 @@ class DiskTrouble(OSError):
         found = cls(f"{place} cannot be {what} ({reason}); {remedy}.")
         found.errno = error.errno
         return found
+
+
+def kind_of(path: Path) -> str:
+    """What is at a place, in words: 'a link', 'a folder', 'a FIFO'; nothing where there is nothing."""
+    if not os.path.lexists(path):
+        return ""
+    mode = path.lstat().st_mode
+    return next((words for is_one, words in KINDS.items() if is_one(mode)), "a device")
 
 
 @contextmanager
