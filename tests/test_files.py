@@ -30,6 +30,7 @@ from skiplab.files import (
     check_writable,
     kind_of,
     leftovers,
+    read_bytes,
     read_json,
     read_sealed,
     replacing,
@@ -110,6 +111,19 @@ def test_the_rule_above_sees_what_it_should() -> None:
     assert all(by_hand(line) for line in lines)
     fine = "text.replace('a', 'b'); dataclasses.replace(run, scale=1); replace(run); files.remove(a); names.remove(b)"
     assert by_hand(fine) == []
+
+
+def test_a_folder_that_takes_no_files_is_named_and_not_what_was_to_be_in_it_for_a_moment() -> None:
+    refused = PermissionError(errno.EACCES, "Permission denied", "/there/.skiplab-aside-0a1b2c")
+    said = str(DiskTrouble.of(refused, Path("/there/page.html"), "written"))
+    assert said.startswith("/there cannot be written (Permission denied); change its permissions")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(os.devnull)])
+def test_what_may_have_no_end_is_not_read(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / "file")
+    with pytest.raises(Damaged, match=r"file is a (FIFO|link), not a file"):
+        read_bytes(tmp_path / "file")
 
 
 def test_what_is_at_a_place_is_said_without_opening_it(

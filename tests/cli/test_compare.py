@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,24 @@ def test_bad_usage_gets_one_sentence_and_status_two(
     assert sentence in done.stderr
     assert "models" not in done.stdout
     assert "Traceback" not in done.output
+
+
+def test_a_folder_that_takes_no_files_is_refused_before_the_work(
+    cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(prefix: str, dir: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{dir}/{prefix}x")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    page = file.with_name("page.html")
+    commands = [["compare", f"{file}:narrow", f"{file}:wide"], ["diagnose", f"{file}:narrow"]]
+    for words in [[*each, "--html", str(page)] for each in commands] + [
+        ["bench", "--out", str(file.parent / "new")]
+    ]:
+        done = cli(*words)
+        assert done.exit_code == 1
+        assert "cannot be written (Permission denied); change its permissions" in done.stderr
+        assert done.stderr.count("\n") == 1  # no file was run, nothing measured
 
 
 def test_data_that_are_not_here_are_said_with_the_command_that_gets_them(cli: Cli, file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from counted_studies import COUNT, SHARING, counts
 from PIL import Image
 
 from skiplab.checks import Refused
+from skiplab.files import DamageFound
 from skiplab.randomness import numpy_generator
 from skiplab.reproduction import publishing
 from skiplab.reproduction.publishing import (
@@ -201,3 +203,26 @@ def test_what_cannot_be_published_is_refused(store: Store, marks: Path, publishe
     (published_root.parents[2] / "pyproject.toml").unlink()
     with pytest.raises(Refused, match=r"run it in a checkout of skiplab"):
         publish_study(COUNT, store, "quick")
+
+
+@pytest.mark.parametrize("end", ["zip", "webp"])
+def test_what_no_archive_knows_is_not_replaced(store: Store, marks: Path, end: str) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    place = published().root / f"{COUNT.id}.{end}"
+    place.parent.mkdir(parents=True)
+    os.mkfifo(place)
+    words = (
+        r"zip is a FIFO, not an archive; restore it" if end == "zip" else r"webp is a FIFO that no archive"
+    )
+    with pytest.raises(Refused, match=words):
+        publish_study(COUNT, store, "quick")
+    assert place.is_fifo()
+    assert len(shipped_files()) == 0
+
+
+def test_a_link_to_nothing_among_the_archives_is_said_and_passed_over(store: Store, marks: Path) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    publish_study(COUNT, store, "quick")
+    (published().root / "toy2000/figure-9.zip").symlink_to("nowhere")
+    with pytest.warns(DamageFound, match=r"figure-9\.zip is a link, not an archive; the run is passed over"):
+        assert [run.study for run in published().runs()] == [COUNT.id]

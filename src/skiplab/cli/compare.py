@@ -44,14 +44,14 @@ def compare(
     """
     from skiplab.diagnosis.comparison import compare as compared
     from skiplab.diagnosis.comparison.measuring import checked
-    from skiplab.diagnosis.single_page import refuse_foreign
+    from skiplab.diagnosis.single_page import check_place
     from skiplab.diagnosis.targets import FITTING
     from skiplab.waiting import Waiting
 
     one_of("data", data, FITTING)
     instruments = checked([name.strip() for name in measure.split(",") if name.strip()])
     if html is not None:
-        refuse_foreign(html)  # before hours of training
+        check_place(html)  # before hours of training
     # What a file prints must not stand before the JSON.
     with prints_to_stderr(really=as_json):
         factories = _factories(models, *FITTING[data])

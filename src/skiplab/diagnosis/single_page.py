@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused, require
-from skiplab.files import kind_of, write_bytes, writing_to
+from skiplab.files import check_writable, kind_of, write_bytes, writing_to
 from skiplab.reporting import words
 from skiplab.reporting.site import ASSETS
 from skiplab.version import __version__
@@ -44,6 +44,12 @@ def refuse_foreign(path: str | Path) -> Path:
     if start not in (b"", MARKER.encode()):
         raise Refused(f"{path} exists and is no page of skiplab's; name another file, or move it away.")
     return path
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place for a page before the work that fills it: what is there is foreign, or takes no files."""
+    refuse_foreign(path)
+    check_writable(path.parent)
 
 
 def picture(figure: Any) -> str:

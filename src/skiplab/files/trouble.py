@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from skiplab.files.leftovers import ASIDE, OLD, aside_folder
+
 AGAIN = "then give the same command again"
 FULL = f"free some space or name another place, {AGAIN}"
 LOCKED = f"change its permissions or name another place, {AGAIN}"
@@ -47,7 +49,9 @@ class DiskTrouble(OSError):
     @classmethod
     def of(cls, error: OSError, path: Path, what: str) -> DiskTrouble:
         """What an error means for ``path``, which ``what`` could not be done with."""
-        place = error.filename or path
+        place = Path(error.filename or path)
+        if place.name.startswith((ASIDE, OLD)):  # a name of our own in a folder that took no file
+            place = place.parent
         reason = error.strerror or type(error).__name__
         remedy = REMEDIES.get(error.errno or 0, f"name another place, {AGAIN}")
         found = cls(f"{place} cannot be {what} ({reason}); {remedy}.")
@@ -76,8 +80,6 @@ def writing_to(path: Path) -> Iterator[None]:
 
 def check_writable(folder: Path) -> None:
     """Make a folder if need be and refuse one that takes no files, before hours of work are lost to it."""
-    from skiplab.files.leftovers import aside_folder
-
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with aside_folder(folder) as aside:

@@ -109,7 +109,7 @@ class Published:
             return self._seen
         found = []
         for path in sorted(self.root.glob("*/*.zip")):
-            now = path.stat()
+            now = path.stat() if path.exists() else path.lstat()  # a link to nothing
             found.append((path, now.st_mtime_ns, now.st_size, now.st_ino))
         return _opened(tuple(found))
 
