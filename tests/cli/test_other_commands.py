@@ -82,11 +82,14 @@ def test_show_says_how_many_amendments_there_are_and_lists_them_if_asked(
     study = CATALOGUE["orhan2017/figure-7"]
     count = len(study.amendments)
     brief = cli("show", study.id).stdout
-    assert f"{count} amendments (--amendments)" in " ".join(brief.split())
+    assert f"{count} amendments, of which 3 changed a verdict (--amendments)" in " ".join(brief.split())
     assert "2026-11-16:" not in brief
     whole = cli("show", study.id, "--amendments").stdout
     assert whole.count("• 2026-11-") == count
-    assert study.amendments[-1][-40:] in " ".join(whole.split())
+    words = " ".join(whole.split())
+    assert study.amendments[-1][-40:] in words
+    first, last = (words.index(each[-40:]) for each in (study.amendments[1], study.amendments[0]))
+    assert first < last  # what changed a verdict comes first
 
 
 @pytest.mark.parametrize(

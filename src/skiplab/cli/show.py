@@ -12,6 +12,8 @@ import typer
 from skiplab.checks import one_of, require
 from skiplab.cli.options import JsonOption, StoreOption
 from skiplab.cli.verdicts import claims_table, deviation_lines, figure_line, study_heading, verdict_table
+from skiplab.reporting.words import count
+from skiplab.reproduction.amendments import in_order
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.runner import drawn
 from skiplab.reproduction.scoreboard import Entry
@@ -123,15 +125,17 @@ def _print(found: Study, run: StudyRun | None, figure: bool, full: set[str], eve
         _list(console, CHOICES, found.choices)
     elif found.choices:
         _list_in_brief(console, found.choices)
-    for name, heading, lines in (
-        ("errata", "Errata", found.errata),
-        ("amendments", "Changed after results were seen", found.amendments),
-    ):
-        if name in full:
-            _list(console, heading, lines)
-        elif lines:
-            noun = {"errata": "erratum", "amendments": "amendment"}[name] if len(lines) == 1 else name
-            folded.append(f"{len(lines)} {noun} (--{name})")
+    if "errata" in full:
+        _list(console, "Errata", found.errata)
+    elif found.errata:
+        folded.append(f"{count(len(found.errata), 'erratum', 'errata')} (--errata)")
+    amended = in_order(found.amendments)
+    if "amendments" in full:
+        _list(console, "Changed after results were seen", [each.line for each in amended])
+    elif amended:
+        turning = sum(bool(each.changes) for each in amended)
+        which = f", of which {turning} changed a verdict" if turning else ""
+        folded.append(f"{count(len(amended), 'amendment')}{which} (--amendments)")
     if found.described and not everything:
         folded.append("the paper's own figure in words (--all)")
     if folded:
