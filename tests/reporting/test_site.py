@@ -479,3 +479,10 @@ def test_a_page_shows_old_and_new_verdicts_of_amendments_and_leads_to_the_claims
     assert f'href="#claim-{claim}"' in part
     assert 'href="#claim-gone"' not in part
     assert "<details>" in part
+
+
+def test_settings_that_deviate_come_first(fabricated: Fabricated) -> None:
+    run = fabricated.runs[fabricated.big]
+    declared = [each["declared"] is None for each in pages.settings(run)]
+    assert not declared[0]
+    assert declared == sorted(declared)

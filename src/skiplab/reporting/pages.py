@@ -140,16 +140,16 @@ def index(
 
 
 def settings(run: StudyRun) -> list[dict[str, Any]]:
-    """Return the run's settings; a field that departs from the declaration carries the declared value."""
+    """Return the run's settings; those that depart from the declaration carry the declared value and come first."""
     fields = {name: value for name, value in run.settings.items() if name != "reduction"}
     fields.update({name: each["used"] for name, each in run.deviations.items() if name not in fields})
     return [
         {
             "name": name,
-            "value": words.setting(value),
+            "value": words.setting(fields[name]),
             "declared": words.setting(run.deviations[name]["declared"]) if name in run.deviations else None,
         }
-        for name, value in fields.items()
+        for name in sorted(fields, key=lambda name: name not in run.deviations)
     ]
 
 

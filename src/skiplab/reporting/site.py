@@ -65,6 +65,7 @@ def build(
         lstrip_blocks=True,
     )
     environment.filters["counted"] = words.count
+    environment.filters["prose"] = words.prose
 
     def write(folder: Path) -> None:
         (folder / "assets").mkdir()
