@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -27,7 +28,9 @@ from skiplab.files import (
     DiskTrouble,
     aside_folder,
     check_writable,
+    kind_of,
     leftovers,
+    read_bytes,
     read_json,
     read_sealed,
     replacing,
@@ -108,6 +111,34 @@ def test_the_rule_above_sees_what_it_should() -> None:
     assert all(by_hand(line) for line in lines)
     fine = "text.replace('a', 'b'); dataclasses.replace(run, scale=1); replace(run); files.remove(a); names.remove(b)"
     assert by_hand(fine) == []
+
+
+def test_a_folder_that_takes_no_files_is_named_and_not_what_was_to_be_in_it_for_a_moment() -> None:
+    refused = PermissionError(errno.EACCES, "Permission denied", "/there/.skiplab-aside-0a1b2c")
+    said = str(DiskTrouble.of(refused, Path("/there/page.html"), "written"))
+    assert said.startswith("/there cannot be written (Permission denied); change its permissions")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(os.devnull)])
+def test_what_may_have_no_end_is_not_read(tmp_path: Path, make: Any) -> None:
+    make(tmp_path / "file")
+    with pytest.raises(Damaged, match=r"file is a (FIFO|link), not a file"):
+        read_bytes(tmp_path / "file")
+
+
+def test_what_is_at_a_place_is_said_without_opening_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a socket's path must be short
+    assert kind_of(Path("there")) == ""
+    Path("file").touch()
+    Path("link").symlink_to("nowhere")
+    os.mkfifo("pipe")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket")
+    kinds = {"file": "a file", "link": "a link", "pipe": "a FIFO", "socket": "a socket", ".": "a folder"}
+    assert {name: kind_of(Path(name)) for name in kinds} == kinds
+    assert kind_of(Path(os.devnull)) == "a device"
 
 
 # Files ------------------------------------------------------------------------------------------------------

@@ -61,23 +61,29 @@ def test_without_scaling_there_is_no_figure(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
-def test_nothing_that_a_benchmark_did_not_write_is_replaced(tmp_path: Path) -> None:
+def test_nothing_that_a_benchmark_did_not_write_is_replaced_or_joined(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
-    for name in ("bench.json", "figure.svg"):
+    for name in ("bench.json", "figure.svg", "notes.txt"):
         (theirs / name).write_text("{}")
-        with pytest.raises(Refused, match=rf"{name} was not written by `skiplab bench`; choose a new"):
+        with pytest.raises(Refused, match=r"theirs holds something other than a benchmark; choose a new"):
             record().save(theirs)
         assert (theirs / name).read_text() == "{}"
         (theirs / name).unlink()
     record().save(theirs)
     record(scalings=0).save(theirs)  # replaces its own
     assert not Record.read(theirs / "bench.json").scalings
-    (theirs / "linked").symlink_to(theirs / "bench.json")
+    (tmp_path / "linked").symlink_to(theirs)
     os.mkfifo(tmp_path / "pipe")
-    for place in (theirs / "linked", theirs / "bench.json", tmp_path / "pipe"):
-        with pytest.raises(Refused, match="exists and is not a folder"):
+    kinds = {tmp_path / "linked": "a link", theirs / "bench.json": "a file", tmp_path / "pipe": "a FIFO"}
+    for place, kind in kinds.items():
+        with pytest.raises(Refused, match=rf"is {kind}; choose a new or an empty folder"):
             record().save(place)
+    (theirs / "figure.svg").unlink()
+    (theirs / "figure.svg").symlink_to(tmp_path / "mine.svg")
+    with pytest.raises(Refused, match=r"figure.svg is a link; move it away"):
+        record().save(theirs)
+    assert not (tmp_path / "mine.svg").exists()
 
 
 def test_records_add_up() -> None:

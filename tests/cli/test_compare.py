@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,107 @@ def test_bad_usage_gets_one_sentence_and_status_two(
     assert "Traceback" not in done.output
 
 
+def test_a_folder_that_takes_no_files_is_refused_before_the_work(
+    cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(prefix: str, dir: Path) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{dir}/{prefix}x")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    page = file.with_name("page.html")
+    commands = [["compare", f"{file}:narrow", f"{file}:wide"], ["diagnose", f"{file}:narrow"]]
+    for words in [[*each, "--html", str(page)] for each in commands] + [
+        ["bench", "--out", str(file.parent / "new")]
+    ]:
+        done = cli(*words)
+        assert done.exit_code == 1
+        assert "cannot be written (Permission denied); change its permissions" in done.stderr
+        assert done.stderr.count("\n") == 1  # no file was run, nothing measured
+
+
+WITH_DATA = """
+import torch
+from torch import nn
+
+X = torch.linspace(-1, 1, 60).reshape(20, 3)
+Y = X.sum(1, keepdim=True)
+
+def net(seed, width=4):
+    return nn.Sequential(nn.Linear(3, width), nn.Tanh(), nn.Linear(width, 1))
+
+def small(seed):
+    return net(seed), (X, Y), nn.MSELoss()
+
+def large(seed):
+    return net(seed, 9), (X.clone(), Y), nn.MSELoss()
+
+def alone(seed):
+    return net(seed)
+
+def classes(seed):
+    return net(seed), (X, Y)
+
+def shifted(seed):
+    return net(seed), (X + 1, Y), nn.MSELoss()
+
+def robust(seed):
+    return net(seed), (X, Y), nn.L1Loss()
+
+def smooth(seed):
+    return net(seed), (X, Y), nn.HuberLoss()
+
+def smoother(seed):
+    return net(seed), (X, Y), nn.HuberLoss(delta=3.0)
+
+def strange(seed):
+    return net(seed), (X, Y), nn.MSELoss(), "more"
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own.py"
+    path.write_text(WITH_DATA)
+    return path
+
+
+def test_factories_bring_samples_and_a_loss_of_their_own(cli: Cli, own: Path) -> None:
+    done = cli("compare", f"{own}:small", f"{own}:large", "--seeds=2", "--steps=3", "--rate=0.01", "--json")
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert content["trained_on"] == "20 samples in batches of 20"
+    assert content["loss"] == "loss: the criterion that was given"
+    assert [each["parameters"] for each in content["models"]] == [21, 46]
+
+
+def test_named_data_count_more_than_samples_that_factories_return(cli: Cli, own: Path) -> None:
+    words = ["--seeds=2", "--steps=3", "--rate=0.01", "--data=random", "--measure", ""]
+    done = cli("compare", f"{own}:small", f"{own}:large", *words)
+    assert done.exit_code == 0, done.output
+    assert "512 samples" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "sentence"),
+    [
+        ("small", "alone", "small returns samples and alone returns none; make it once in the file"),
+        ("alone", "small", "small returns samples and alone returns none; make it once in the file"),
+        ("small", "shifted", "small and shifted return samples each, and not the same; make it once"),
+        ("small", "classes", "small returns a criterion and classes returns none; make it once"),
+        ("small", "robust", "small and robust return a criterion each, and not the same; make it once"),
+        ("smooth", "smoother", "smooth and smoother return a criterion each, and not the same; make it once"),
+        ("small", "strange", "strange returns (Sequential, tuple, MSELoss, str); let it return"),
+    ],
+)
+def test_networks_are_compared_on_the_same_samples_with_the_same_loss_or_not_at_all(
+    cli: Cli, own: Path, one: str, other: str, sentence: str
+) -> None:
+    done = cli("compare", f"{own}:{one}", f"{own}:{other}", "--seeds=2", "--steps=3")
+    assert done.exit_code == 2
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 2  # that the file is run, and the refusal
+
+
 def test_data_that_are_not_here_are_said_with_the_command_that_gets_them(cli: Cli, file: Path) -> None:
     done = cli("compare", f"{file}:narrow", f"{file}:wide", "--data", "cifar10")
     assert done.exit_code == 1
@@ -90,7 +192,7 @@ def test_data_that_are_not_here_are_said_with_the_command_that_gets_them(cli: Cl
 def test_ctrl_c_prints_what_is_finished_and_ends_with_130(cli: Cli, file: Path) -> None:
     with file.open("a") as more:
         more.write("\ncalls = []\ndef late():\n    calls.append(1)\n")
-        more.write("    if len(calls) > 1:\n        raise KeyboardInterrupt\n    return narrow()\n")
+        more.write("    if len(calls) > 2:\n        raise KeyboardInterrupt\n    return narrow()\n")
     done = cli("compare", f"{file}:narrow", f"{file}:late", "--seeds=2", "--steps=2", "--rate=0.01")
     assert done.exit_code == 130
     assert "narrow: final loss" in done.stdout

@@ -33,7 +33,9 @@ from skiplab.experiments.networks import Member, Training
 from skiplab.experiments.networks import call as networks_call
 from skiplab.linear_algebra.memory import in_words
 from skiplab.reproduction.judgement import judgements
+from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import Verdict
+from skiplab.studies import CATALOGUE
 
 Cli = Callable[..., Result]
 
@@ -46,12 +48,58 @@ def test_show_before_and_after_a_run(counted: Cli) -> None:
     counted("run", "toy2000/figure-1", "--executor", "serial")
     after = counted("show", "toy2000/figure-1").stdout
     assert "Counted trials [figure-1]" in after
-    assert "negated" in after  # all rows, not the headlines alone
+    assert "✓  Values are positive." in after
+    assert "negated" not in after  # a condition, not a claim
     assert "Dots are values." in after
     assert "• The seeds are ours." in after
-    assert "• The paper does not exist." in after
-    (gains,) = [line.split() for line in after.splitlines() if line.strip().startswith("gains")]
-    assert gains == ["gains", "0.3,", "1", "0.3,", "1", "0.3,", "1"]
+    assert "The paper does not exist." not in after
+    assert "Not shown: 6 settings (--settings), 1 erratum (--errata)." in after
+
+
+@pytest.mark.parametrize(
+    ("option", "shown"),
+    [
+        ("--rows", "negated"),
+        ("--settings", "0.3, 1"),
+        ("--choices", "• The seeds are ours."),
+        ("--errata", "• The paper does not exist."),
+    ],
+)
+def test_show_has_an_option_for_each_thing_that_it_folds_and_one_for_all(
+    counted: Cli, option: str, shown: str
+) -> None:
+    counted("run", "toy2000/figure-1", "--executor", "serial")
+    assert shown in counted("show", "toy2000/figure-1", option).stdout
+    whole = counted("show", "toy2000/figure-1", "--all").stdout
+    assert shown in whole
+    assert "Not shown" not in whole
+
+
+def test_show_says_how_many_amendments_there_are_and_lists_them_if_asked(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    study = CATALOGUE["orhan2017/figure-7"]
+    count = len(study.amendments)
+    brief = cli("show", study.id).stdout
+    assert f"{count} amendments, of which 3 changed a verdict (--amendments)" in " ".join(brief.split())
+    assert "2026-11-16:" not in brief
+    whole = cli("show", study.id, "--amendments").stdout
+    assert whole.count("• 2026-11-") == count
+    words = " ".join(whole.split())
+    assert study.amendments[-1][-40:] in words
+    first, last = (words.index(each[-40:]) for each in (study.amendments[1], study.amendments[0]))
+    assert first < last  # what changed a verdict comes first
+
+
+@pytest.mark.parametrize(
+    "study", [each for each in CATALOGUE if len(each.claims) <= 30], ids=lambda each: each.id
+)
+def test_show_fits_two_screens(cli: Cli, monkeypatch: pytest.MonkeyPatch, study: Study) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = cli("show", study.id).stdout.splitlines()
+    assert len(lines) <= 80
+    assert max(len(line) for line in lines if not line.startswith(("Figure: ", "Scale "))) <= 100
 
 
 def test_show_json_has_its_exact_schema(counted: Cli) -> None:
@@ -116,6 +164,16 @@ def test_show_an_unknown_study(counted: Cli) -> None:
     result = counted("show", "toy2000/figure-3")
     assert result.exit_code == 2
     assert "Did you mean" in result.stderr
+
+
+def test_a_tall_picture_is_drawn_in_forty_lines(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (100, 200)).save(tmp_path / "figure.png")
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="truecolor")
+    draw(console, tmp_path / "figure.png")
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert [len(lines), lines[0].count("▀")] == [40, 40]
 
 
 @pytest.mark.parametrize("name", ["figure.png", "figure.webp"])
@@ -214,9 +272,7 @@ def test_report_leaves_alone_what_is_not_its_own(counted: Cli, tmp_path: Path) -
     os.mkfifo(tmp_path / "pipe")
     refused = counted("report", "--out", str(tmp_path / "pipe"))
     assert refused.exit_code == 2
-    assert (
-        f"{tmp_path / 'pipe'} exists and is not a folder; choose a new or an empty folder" in refused.stderr
-    )
+    assert f"{tmp_path / 'pipe'} is a FIFO; choose a new or an empty folder" in refused.stderr
     assert (tmp_path / "pipe").is_fifo()
 
 

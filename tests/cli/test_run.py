@@ -24,7 +24,9 @@ def test_run_prints_verdicts_and_where_the_figure_is(counted: Cli, place: Path) 
     assert result.exit_code == 0
     assert "1 study at quick scale: at most about 3 s on 2 CPU cores" in result.stderr
     assert "✓ holds: Values are positive. (figure 1" in result.stdout
-    assert "1 further condition, not judged: skiplab show toy2000/figure-1 --run quick\n" in result.stdout
+    assert (
+        "1 further condition, not judged: skiplab show toy2000/figure-1 --rows --run quick\n" in result.stdout
+    )
     figure = place / "studies/toy2000/figure-1/quick/figure.png"
     assert f"Figure: {figure}" in result.stdout
     assert figure.exists()

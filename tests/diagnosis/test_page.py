@@ -131,7 +131,7 @@ def test_a_name_that_is_no_unicode_is_written_visibly(tmp_path: Path) -> None:
     assert "net\\ud800" in read.words
 
 
-@pytest.mark.parametrize("what", ["file", "folder", "link", "link to nothing", "fifo"])
+@pytest.mark.parametrize("what", ["file", "folder", "link", "link to nothing", "FIFO"])
 def test_nothing_but_our_own_page_is_written_over(tmp_path: Path, what: str) -> None:
     place = tmp_path / "page.html"
     words = "is no page of skiplab's"
@@ -140,9 +140,9 @@ def test_nothing_but_our_own_page_is_written_over(tmp_path: Path, what: str) -> 
     elif what == "folder":
         place.mkdir()
         words = "is a folder"
-    elif what == "fifo":
+    elif what == "FIFO":
         os.mkfifo(place)
-        words = "is a device"
+        words = "is a FIFO"
     else:
         place.symlink_to(tmp_path / "other.html")
         if what == "link":

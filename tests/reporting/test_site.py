@@ -20,7 +20,9 @@ from skiplab.reproduction.catalogue import Catalogue
 from skiplab.reproduction.findings import Finding
 from skiplab.reproduction.judgement import judgements, tally
 from skiplab.reproduction.shipped import Picture, archive_bytes
+from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import Verdict
+from skiplab.studies import CATALOGUE
 
 Fabricated = Any  # conftest.Fabricated; test files do not import one another
 VOID = {"meta", "link", "img", "br", "input", "rect", "line", "circle", "path"}
@@ -161,7 +163,7 @@ def test_a_study_page_tells_the_whole_story(built: Path, fabricated: Fabricated)
         "skiplab data fetch cifar10",
         "The paper does not give the initial gain",
         "Equation 12 lacks a factor of ½; we use the corrected form. Amendments",
-        "What we changed after results were seen. 2026-01-02: The margin is one point",
+        "What we changed after results were seen. 1 amendment, 2026-01-02 2026-01-02 The margin is one point",
         "The paper's own figure, as its text describes it The text says that the fraction falls",
         "skiplab run orhan2018/figure-3 --scale paper --runs 10 --set lr=0.001",
         "And as declared, with all that this run left out: skiplab run orhan2018/figure-3 --scale paper",
@@ -441,3 +443,46 @@ def test_a_newer_version_of_a_trial_makes_its_results_stale(
     for study in (fabricated.big, "orhan2018/figure-5"):
         assert "Stale:" in _page(built, study).text
     assert "6 items are stale" in _squeezed(Page(built / "index.html").text)
+
+
+def test_amendments_are_folded_with_those_first_that_changed_a_verdict() -> None:
+    study = CATALOGUE["orhan2017/figure-7"]
+    told = pages.amendments(study)
+    assert [each.line for each in told["every"]] != list(study.amendments)
+    assert sorted(each.line for each in told["every"]) == sorted(study.amendments)  # none is lost
+    turning = [bool(each.changes) for each in told["every"]]
+    assert turning == sorted(turning, reverse=True)
+    assert sum(turning) == told["turning"] > 0
+    for half in (True, False):
+        dates = [each.date for each in told["every"] if bool(each.changes) == half]
+        assert dates == sorted(dates, reverse=True)
+
+
+def test_a_page_shows_old_and_new_verdicts_of_amendments_and_leads_to_the_claims(
+    fabricated: Fabricated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = fabricated.catalogue.studies[0]
+    claim = study.claims[0].id
+    lines = (
+        "2026-01-01: Old.",
+        f"2026-01-03: New. Verdicts: {claim} holds → undecided, gone (one row) holds → contradicted.",
+    )
+    monkeypatch.setattr(Study, "amendments", property(lambda each: lines if each.id == study.id else ()))
+    site.build(fabricated.catalogue, fabricated.runs, tmp_path / "out", all_runs=fabricated.all_runs)
+    text = (tmp_path / "out" / "studies" / study.id / "index.html").read_text()
+    part = text.partition('id="amendments"')[2].partition("</section>")[0]
+    words = _squeezed(re.sub(r"<[^>]*>", "", part))
+    assert "2 amendments, 2026-01-01 to 2026-01-03; 1 of them changed a verdict" in words
+    assert f"{claim} ✓ holds → ? undecided" in words
+    assert "gone (one row) ✓ holds → ✗ contradicted" in words
+    assert part.index("New.") < part.index("Old.")
+    assert f'href="#claim-{claim}"' in part
+    assert 'href="#claim-gone"' not in part
+    assert "<details>" in part
+
+
+def test_settings_that_deviate_come_first(fabricated: Fabricated) -> None:
+    run = fabricated.runs[fabricated.big]
+    declared = [each["declared"] is None for each in pages.settings(run)]
+    assert not declared[0]
+    assert declared == sorted(declared)

@@ -62,3 +62,9 @@ def test_what_the_command_says_is_read_back_as_it_was() -> None:
             else parts[-1]
         )
         assert parse(text, hints[name], name) == value
+
+
+def test_only_backticks_are_markup() -> None:
+    code, rest = words.prose("see `a/b` & `<b>`"), words.prose("2^-L *not* <i>this</i>, a lone ` stays")
+    assert code == "see <code>a/b</code> &amp; <code>&lt;b&gt;</code>"
+    assert rest == "2^-L *not* &lt;i&gt;this&lt;/i&gt;, a lone ` stays"

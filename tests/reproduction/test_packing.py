@@ -393,15 +393,27 @@ def test_killed_after_the_last_rename_the_new_pack_counts(
 def test_a_piece_that_is_not_a_plain_file_is_not_replaced(full: Store, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "pack.000").symlink_to(tmp_path / "mine")
-    with pytest.raises(
-        Refused, match=r"pack\.000 is in the way and not a plain file; move it or name another"
-    ):
+    with pytest.raises(Refused, match=r"pack\.000 is a link in the way; move it or name another"):
         pack(full, tmp_path / "pack")
     assert (tmp_path / "pack.000").is_symlink()
     assert (tmp_path / "mine").read_text() == "mine"
     os.mkfifo(tmp_path / "pipe.000")
     with pytest.raises(PackDamaged, match=r"pipe\.000 is not a plain file; copy the pieces"):
         unpack(full, tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_file_that_no_pack_wrote_is_not_replaced(full: Store, tmp_path: Path, number: int) -> None:
+    """Neither in the place of the first piece, nor behind an earlier pack, nor behind a gap."""
+    if number == 1:
+        (tmp_path / "pack.000").write_bytes(pack(full, tmp_path / "other")[0].read_bytes())
+    mine = tmp_path / f"pack.{number:03d}"
+    mine.write_text("mine")
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("pack*")}
+    first = "pack.002 is a file in the way" if number == 2 else "pack.000 was not written by `store pack`"
+    with pytest.raises(Refused, match=rf"{first}.*; move it.* or name another FILE"):
+        pack(full, tmp_path / "pack")
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("pack*")} == before
 
 
 def test_a_file_with_a_number_of_the_user_s_own_stays(full: Store, tmp_path: Path) -> None:

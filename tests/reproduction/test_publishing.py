@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from counted_studies import COUNT, SHARING, counts
 from PIL import Image
 
 from skiplab.checks import Refused
+from skiplab.files import DamageFound
 from skiplab.randomness import numpy_generator
 from skiplab.reproduction import publishing
 from skiplab.reproduction.publishing import (
@@ -115,6 +117,32 @@ def test_a_published_table_is_made_again_from_its_trials(store: Store, marks: Pa
     pd.testing.assert_frame_equal(study_table(COUNT, shipped), study_table(COUNT, run))
 
 
+def test_the_archives_are_looked_through_once_for_all_trials_of_a_study(
+    store: Store, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    publish_study(COUNT, store, "quick")
+    (run,) = published().runs(COUNT.id)
+    looked: list[str] = []
+    every = Path.glob
+
+    def glob(folder: Path, pattern: str) -> object:
+        looked.append(pattern)
+        return every(folder, pattern)
+
+    monkeypatch.setattr(Path, "glob", glob)
+    assert len(study_table(COUNT, run)) == 24
+    assert looked == ["*/*.zip"]
+
+
+def test_what_is_looked_through_once_stays_as_it_was(store: Store, marks: Path) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    before = published().as_it_is()
+    publish_study(COUNT, store, "quick")
+    assert before.runs() == []
+    assert [run.study for run in published().as_it_is().runs()] == [COUNT.id]
+
+
 def pixels(path: Path) -> np.ndarray:
     with Image.open(path) as picture:
         return np.asarray(picture.convert("RGB")).astype(int)
@@ -175,3 +203,26 @@ def test_what_cannot_be_published_is_refused(store: Store, marks: Path, publishe
     (published_root.parents[2] / "pyproject.toml").unlink()
     with pytest.raises(Refused, match=r"run it in a checkout of skiplab"):
         publish_study(COUNT, store, "quick")
+
+
+@pytest.mark.parametrize("end", ["zip", "webp"])
+def test_what_no_archive_knows_is_not_replaced(store: Store, marks: Path, end: str) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    place = published().root / f"{COUNT.id}.{end}"
+    place.parent.mkdir(parents=True)
+    os.mkfifo(place)
+    words = (
+        r"zip is a FIFO, not an archive; restore it" if end == "zip" else r"webp is a FIFO that no archive"
+    )
+    with pytest.raises(Refused, match=words):
+        publish_study(COUNT, store, "quick")
+    assert place.is_fifo()
+    assert len(shipped_files()) == 0
+
+
+def test_a_link_to_nothing_among_the_archives_is_said_and_passed_over(store: Store, marks: Path) -> None:
+    run_study(COUNT, store, options=SERIAL)
+    publish_study(COUNT, store, "quick")
+    (published().root / "toy2000/figure-9.zip").symlink_to("nowhere")
+    with pytest.warns(DamageFound, match=r"figure-9\.zip is a link, not an archive; the run is passed over"):
+        assert [run.study for run in published().runs()] == [COUNT.id]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from skiplab.reproduction.tables import read_table, write_table
+from skiplab.reproduction.tables import QUICK, read_table, write_table
 
 TABLE = pd.DataFrame(
     {
@@ -32,6 +32,16 @@ def test_the_same_table_has_the_same_bytes(tmp_path: Path) -> None:
     write_table(TABLE, tmp_path / "a")
     write_table(TABLE.copy(), tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_table_written_in_haste_is_the_same_and_hardly_larger(tmp_path: Path) -> None:
+    many = pd.concat([TABLE] * 1000, ignore_index=True)
+    many["model"] = many["model"].astype("category")
+    write_table(many, tmp_path / "small")
+    write_table(many, tmp_path / "quick", level=QUICK)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "quick"), many)
+    small, quick = ((tmp_path / name).stat().st_size for name in ("small", "quick"))
+    assert small <= quick < 1.2 * small
 
 
 def test_tables_of_earlier_versions_are_read_too(tmp_path: Path) -> None:

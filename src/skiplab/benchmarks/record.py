@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from skiplab.benchmarks.harness import Timing
 from skiplab.benchmarks.profile import Kernel, Profile
 from skiplab.benchmarks.scaling import COUNTED, Scaling, summary
 from skiplab.checks import Refused
-from skiplab.files import Damaged, read_json, write_json
+from skiplab.files import Damaged, kind_of, read_json, write_json
 from skiplab.reproduction.provenance import describe
 
 FILE, FIGURES = "bench.json", ("figure.png", "figure.svg")
@@ -98,12 +97,17 @@ class Record:
 
 
 def check_room(folder: Path) -> None:
-    """Refuse a place where ``save`` would replace something that no benchmark wrote."""
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise Refused(f"{folder} exists and is not a folder; choose a new or an empty folder.")
-    taken = [path for name in (FILE, *FIGURES) if os.path.lexists(path := folder / name)]
-    if taken and not _is_record(folder / FILE):
-        raise Refused(f"{taken[0]} was not written by `skiplab bench`; choose a new or an empty folder.")
+    """Refuse a place that is neither new nor an empty folder nor one into which ``save`` wrote before."""
+    kind = kind_of(folder)
+    if kind not in ("", "a folder"):
+        raise Refused(f"{folder} is {kind}; choose a new or an empty folder.")
+    if not kind or not any(folder.iterdir()):
+        return
+    if not _is_record(folder / FILE):
+        raise Refused(f"{folder} holds something other than a benchmark; choose a new or an empty folder.")
+    for path in (folder / name for name in FIGURES):
+        if kind_of(path) not in ("", "a file"):
+            raise Refused(f"{path} is {kind_of(path)}; move it away or choose a new folder.")
 
 
 def _is_record(path: Path) -> bool:

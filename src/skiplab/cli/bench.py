@@ -38,11 +38,13 @@ def bench(
     """Measure how fast skiplab and other programs are in one interleaved run; report ratios."""
     from skiplab.benchmarks import BENCHMARKS
     from skiplab.benchmarks.record import check_room
+    from skiplab.files import check_writable
 
     known = [*BENCHMARKS, SCALING, PROFILE]
     asked = [one_of("benchmark", name, known) for name in names or known]
     if out is not None:
         check_room(out)
+        check_writable(out)
     found = None
     for found, part in measured(asked, rounds, device):
         if out is not None:  # after every part, so that Ctrl-C loses one at most

@@ -65,7 +65,7 @@ def check(
     waiting = sum(entry.judged.waits and not entry.judged.ours for entry in entries)
     if waiting:
         typer.echo(f"Of the papers' undecided claims {waiting} only lack runs that are still to be made.")
-    typer.echo(f"{amended} amended after results were seen; `skiplab show ID` lists them.")
+    typer.echo(f"{amended} amended after results were seen; `skiplab show ID --amendments` lists them.")
     if not (names or rows or all_runs):
         typer.echo("`skiplab check PAPER` or `check ID` lists claims, with --rows their conditions.")
 

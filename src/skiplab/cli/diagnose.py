@@ -51,7 +51,7 @@ def diagnose(
     from skiplab.diagnosis.diagnose import STOPPED
     from skiplab.diagnosis.diagnose import diagnose as examine
     from skiplab.diagnosis.examinations import EXAMINATIONS
-    from skiplab.diagnosis.single_page import refuse_foreign
+    from skiplab.diagnosis.single_page import check_place
     from skiplab.diagnosis.targets import load_target
     from skiplab.waiting import Waiting
 
@@ -61,7 +61,7 @@ def diagnose(
     known = [each.name for each in EXAMINATIONS]
     names = [one_of("examination", each.strip(), known) for each in only.split(",")] if only else None
     if html is not None:
-        refuse_foreign(html)
+        check_place(html)
     path = target.rpartition(":")[0]
     if path.endswith(".py"):
         _note(f"Runs {path} to make the network.")

@@ -11,7 +11,7 @@ from skiplab.reproduction.study import Study
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, SIGNS, UNDECIDED, Verdict
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group
     from rich.table import Table
 
 GAP = 2  # spaces between columns
@@ -23,10 +23,10 @@ COLOURED_SIGNS = {verdict: f"[{COLOURS[verdict]}]{sign}[/]" for verdict, sign in
 def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> None:
     """Print a study's claims with their headline conditions, or with all, and where its figure is."""
     from rich.console import Console
-    from rich.markup import escape
 
     console = Console()
-    console.print(f"\n[bold]{study.id}[/]  {escape(study.title)}", highlight=False)
+    console.print()
+    study_heading(console, study)
     if run.scale == "smoke":
         console.print("Smoke scale only shows that it runs; verdicts start at quick scale.")
     else:
@@ -36,9 +36,30 @@ def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> Non
         if further and not all_rows:
             more = "1 further condition" if further == 1 else f"{further} further conditions"
             console.print(f"{more}, not judged: {_show_command(study, run)}", highlight=False, soft_wrap=True)
+    deviation_lines(console, run)
+    figure_line(console, run)
+
+
+def study_heading(console: Console, study: Study) -> None:
+    """Print a study's id and title."""
+    from rich.markup import escape
+
+    console.print(f"[bold]{study.id}[/]  {escape(study.title)}", highlight=False)
+
+
+def deviation_lines(console: Console, run: StudyRun) -> None:
+    """Print which settings of a run differ from those declared for its scale."""
+    from rich.markup import escape
+
     for key, change in run.deviations.items():
         change_text = f"Deviation: {key} = {change['used']} (declared {change['declared']})"
         console.print(escape(change_text), highlight=False)
+
+
+def figure_line(console: Console, run: StudyRun) -> None:
+    """Print where a run's figure is, if it has one."""
+    from rich.markup import escape
+
     if run.bitmap:
         console.print(f"Figure: {escape(str(run.bitmap))}", highlight=False, soft_wrap=True)
 
@@ -47,7 +68,7 @@ def _show_command(study: Study, run: StudyRun) -> str:
     """The command that shows this very run, whatever else is stored or published."""
     root = run.folder.parents[2].parent  # studies/PAPER/ITEM/RUN
     place = "" if root.resolve() == default_root().resolve() else f" --store {root}"
-    return f"skiplab show {study.id} --run {run.name}{place}"
+    return f"skiplab show {study.id} --rows --run {run.name}{place}"
 
 
 def claims_table(judged: Sequence[Judgement]) -> Table:

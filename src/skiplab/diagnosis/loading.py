@@ -57,7 +57,7 @@ def load_factory(text: str, *, classes: int | None = None, channels: int | None 
         with _folder_first(path):  # for what the function imports when called
             return make(**drawn)
 
-    call.__signature__ = _signature(make)  # type: ignore[attr-defined]
+    call.__signature__ = signature_of(make)  # type: ignore[attr-defined]
     return Factory(name, call)
 
 
@@ -91,7 +91,8 @@ def _makes(value: Any, module: ModuleType) -> bool:
     return isinstance(value, nn.Module) or (callable(value) and own)
 
 
-def _signature(function: Callable[..., Any]) -> Any:
+def signature_of(function: Callable[..., Any]) -> Any:
+    """The signature of a function, empty where it has none to show."""
     import inspect
 
     try:

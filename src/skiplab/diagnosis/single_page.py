@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import os
-import stat
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused, require
-from skiplab.files import write_bytes, writing_to
+from skiplab.files import check_writable, kind_of, write_bytes, writing_to
 from skiplab.reporting import words
 from skiplab.reporting.site import ASSETS
 from skiplab.version import __version__
@@ -35,19 +33,23 @@ def write_single_page(path: Path, template: str, **values: Any) -> Path:
 def refuse_foreign(path: str | Path) -> Path:
     """Return the path unless it has no page's name, or something else is there: a link, folder, device or file."""
     path = Path(path)
-    exists = os.path.lexists(path)
-    mode = path.lstat().st_mode if exists else stat.S_IFREG
-    if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "a link" if stat.S_ISLNK(mode) else "a device"
+    kind = kind_of(path)
+    if kind not in ("", "a file"):
         raise Refused(f"{path} is {kind}; name a new file for the page, such as page.html.")
     require(path.suffix.lower() in (".html", ".htm"), f"{path} is no name of a page; let it end in .html.")
-    if not exists:
+    if not kind:
         return path
     with writing_to(path), path.open("rb") as file:
         start = file.read(len(MARKER.encode()))
     if start not in (b"", MARKER.encode()):
         raise Refused(f"{path} exists and is no page of skiplab's; name another file, or move it away.")
     return path
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place for a page before the work that fills it: what is there is foreign, or takes no files."""
+    refuse_foreign(path)
+    check_writable(path.parent)
 
 
 def picture(figure: Any) -> str:

@@ -22,6 +22,7 @@ from skiplab.files.trouble import Damaged as Damaged
 from skiplab.files.trouble import DamageFound as DamageFound
 from skiplab.files.trouble import DiskTrouble as DiskTrouble
 from skiplab.files.trouble import check_writable as check_writable
+from skiplab.files.trouble import kind_of as kind_of
 from skiplab.files.trouble import writing_to as writing_to
 from skiplab.files.turns import turn as turn
 from skiplab.files.writing import move as move

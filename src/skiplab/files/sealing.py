@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from skiplab.files.trouble import Damaged, DiskTrouble
+from skiplab.files.trouble import Damaged, DiskTrouble, kind_of
 from skiplab.files.writing import write_bytes
 
 SEAL = hashlib.sha256().digest_size
@@ -42,6 +42,9 @@ def read_sealed(path: Path) -> bytes:
 def read_bytes(path: Path, sha256: str | None = None) -> bytes:
     """Read a file once and compare it with the hash given; what cannot be read is damage."""
     try:
+        # What is no file may have no end, and no beginning until somebody writes.
+        if path.is_fifo() or path.is_char_device():
+            raise Damaged(f"{path} is {kind_of(path)}, not a file")
         content = path.read_bytes()
     except FileNotFoundError:
         raise Damaged(f"{path} is missing") from None

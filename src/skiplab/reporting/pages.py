@@ -9,6 +9,7 @@ from typing import Any
 from skiplab.data.registry import with_titles
 from skiplab.reporting import words
 from skiplab.reporting.claims import claims_of
+from skiplab.reproduction.amendments import in_order
 from skiplab.reproduction.findings import Finding, findings
 from skiplab.reproduction.judgement import judgements
 from skiplab.reproduction.numerals import NOTHING
@@ -139,16 +140,16 @@ def index(
 
 
 def settings(run: StudyRun) -> list[dict[str, Any]]:
-    """Return the run's settings; a field that departs from the declaration carries the declared value."""
+    """Return the run's settings; those that depart from the declaration carry the declared value and come first."""
     fields = {name: value for name, value in run.settings.items() if name != "reduction"}
     fields.update({name: each["used"] for name, each in run.deviations.items() if name not in fields})
     return [
         {
             "name": name,
-            "value": words.setting(value),
+            "value": words.setting(fields[name]),
             "declared": words.setting(run.deviations[name]["declared"]) if name in run.deviations else None,
         }
-        for name, value in fields.items()
+        for name in sorted(fields, key=lambda name: name not in run.deviations)
     ]
 
 
@@ -181,6 +182,7 @@ def study_page(
         "ours": counts_of(run)["ours"],
         "stale": is_stale(run),
         "claims": claims_of(study, shown),
+        "amendments": amendments(study),
         "costs": [_cost(study, scale, cost) for scale, cost in study.cost.items() if scale != "smoke"],
         "others": [_other(each) for each in others],
         "command": f"skiplab run {study.id}",
@@ -199,6 +201,18 @@ def study_page(
             "declared": words.command(study.id, run.scale, {}, away),
         }
     return page
+
+
+def amendments(study: Study) -> dict[str, Any]:
+    """What was changed after results were seen: all of it in a reader's order, counted, and from when to when."""
+    every = in_order(study.amendments)
+    days = sorted({each.date for each in every})
+    return {
+        "every": every,
+        "days": " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+        "turning": sum(bool(each.changes) for each in every),
+        "claims": {claim.id for claim in study.claims},
+    }
 
 
 TOLD = 6  # claims in the words that stand for a figure

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 
 from skiplab.checks import Refused, SkiplabError
-from skiplab.files import aside_folder, move, remove, remove_empty, write_bytes
+from skiplab.files import aside_folder, kind_of, move, remove, remove_empty, write_bytes
 
 MARKER = ".skiplab-report"
 LISTED = "`skiplab report` wrote these files and replaces them; others in this folder stay."
@@ -52,12 +52,11 @@ def place(out: Path, write: Callable[[Path], None]) -> None:
 
 def earlier(out: Path) -> set[str]:
     """Return the files of an earlier report in a folder; refuse what is neither one nor empty nor missing."""
-    if not os.path.lexists(out):
+    kind = kind_of(out)
+    if not kind:
         return set()
-    mode = out.lstat().st_mode
-    if not stat.S_ISDIR(mode):
-        kind = "is a link" if stat.S_ISLNK(mode) else "is not a folder"
-        raise Refused(f"{out} exists and {kind}; choose a new or an empty folder.")
+    if kind != "a folder":
+        raise Refused(f"{out} is {kind}; choose a new or an empty folder.")
     if not any(out.iterdir()):
         return set()
     marker = out / MARKER

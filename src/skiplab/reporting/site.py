@@ -26,7 +26,7 @@ from skiplab.reproduction.runner import drawn, study_table
 from skiplab.reproduction.shipped import Archive
 from skiplab.reproduction.store import StudyRun
 from skiplab.reproduction.study import Paper, Study
-from skiplab.reproduction.tables import write_table
+from skiplab.reproduction.tables import QUICK, write_table
 from skiplab.reproduction.verdict import Verdict
 
 ASSETS = Path(__file__).parent / "assets"
@@ -65,6 +65,7 @@ def build(
         lstrip_blocks=True,
     )
     environment.filters["counted"] = words.count
+    environment.filters["prose"] = words.prose
 
     def write(folder: Path) -> None:
         (folder / "assets").mkdir()
@@ -171,7 +172,7 @@ def _copy_files(study: Study, run: StudyRun, folder: Path) -> list[str]:
         # One lost table must not take the report of all other studies with it.
         warnings.warn(str(problem), DamageFound, stacklevel=2)
     else:
-        write_table(table, folder / "table.parquet")
+        write_table(table, folder / "table.parquet", level=QUICK)
         if len(table) <= CSV_ROWS:
             write_csv(table, folder / "table.csv")
     order = ("figure.svg", *BITMAPS, VERDICTS_CSV, "table.csv", "table.parquet", "run.json")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import Any
 
+from markupsafe import Markup
+
 from skiplab.reproduction.numerals import NOTHING
+
+CODE = re.compile(r"`([^`]+)`")
 
 
 def duration(seconds: float) -> str:
@@ -39,6 +44,14 @@ def setting(value: Any) -> str:
 def count(amount: int, one: str, many: str | None = None) -> str:
     """Write an amount with its noun."""
     return f"{amount} {one if amount == 1 else many or one + 's'}"
+
+
+def prose(text: str) -> Markup:
+    """Write a study's words for a page: what stands in backticks is code, and nothing else is markup."""
+    return Markup("").join(
+        Markup("<code>{}</code>" if number % 2 else "{}").format(part)
+        for number, part in enumerate(CODE.split(text))
+    )
 
 
 def command(study: str, scale: str, deviations: dict[str, dict[str, Any]], gpu: bool) -> str:

@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import json
 import os
-import stat
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from skiplab.checks import Refused, SkiplabError
 from skiplab.files import (
     Damaged,
     aside_folder,
+    kind_of,
     move,
     remove,
     remove_empty,
@@ -104,6 +104,7 @@ def writing(file: Path, size: int) -> Iterator[Writer]:
     with writing_to(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         put_back(file)
+        _earlier(file)  # before the work is done, and again after it
         with aside_folder(file.parent) as aside:
             writer = Writer(aside, size)
             try:
@@ -119,10 +120,10 @@ def writing(file: Path, size: int) -> Iterator[Writer]:
 def _exchange(new: list[Path], file: Path) -> None:
     """Move the earlier pieces away and the new ones in; should that fail, everything goes back."""
     named = [piece(file, number) for number in range(len(new))]
-    old = sorted({*found(file), *filter(os.path.lexists, named)})
-    for path in old:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise Refused(f"{path} is in the way and not a plain file; move it or name another FILE.")
+    old = _earlier(file)
+    for path in named:
+        if path not in old and os.path.lexists(path):
+            raise Refused(f"{path} is {kind_of(path)} in the way; move it or name another FILE.")
     kept = _old_pieces(file)
     kept.mkdir()
     journal = {"old": [_identity(path) for path in old], "new": [_identity(path) for path in new]}
@@ -139,6 +140,21 @@ def _exchange(new: list[Path], file: Path) -> None:
         remove_empty(kept)
         raise
     remove(kept)
+
+
+def _earlier(file: Path) -> list[Path]:
+    """The pieces of an earlier pack of that name; whatever else is in their place is refused."""
+    there = found(file)
+    for path in there:
+        if kind_of(path) != "a file":
+            raise Refused(f"{path} is {kind_of(path)} in the way; move it or name another FILE.")
+    if there:
+        try:
+            Pieces(file).verify()
+        except PackDamaged as problem:
+            words = "was not written by `store pack`, or is damaged"
+            raise Refused(f"{there[0]} {words}; move it away or name another FILE.") from problem
+    return there
 
 
 def _old_pieces(file: Path) -> Path:

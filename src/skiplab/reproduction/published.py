@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 class Published:
     """The archives below one folder."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, shelf: _Shelf | None = None) -> None:
+        self.root, self._seen = root, shelf
+
+    def as_it_is(self) -> Published:
+        """The same, looked through once: for hundreds of trials in a row, of which each would look at every file."""
+        return Published(self.root, self._shelf())
 
     @property
     def archives(self) -> dict[str, Archive]:
@@ -101,9 +105,11 @@ class Published:
         return home
 
     def _shelf(self) -> _Shelf:
+        if self._seen is not None:
+            return self._seen
         found = []
         for path in sorted(self.root.glob("*/*.zip")):
-            now = path.stat()
+            now = path.stat() if path.exists() else path.lstat()  # a link to nothing
             found.append((path, now.st_mtime_ns, now.st_size, now.st_ino))
         return _opened(tuple(found))
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skiplab.checks import Refused, one_of
-from skiplab.files import Damaged, read_bytes, remove, write_bytes
+from skiplab.files import Damaged, kind_of, read_bytes, remove, write_bytes
 from skiplab.reproduction.published import Published
 from skiplab.reproduction.runner import drawn
 from skiplab.reproduction.shipped import Picture, archive_bytes
@@ -133,6 +134,11 @@ def write_archives(
         old = shipped.archives.get(name)
         if name == changed or old is None or old.picture != picture or set(old.trials) != set(held):
             made[name] = _archive(entry, picture, held, fresh, shipped)
+    pictures = {each.picture.study for each in shipped.archives.values()}
+    for name in made:
+        path = shipped.root / f"{name}.webp"
+        if picture_homes[entries[name].picture] == name and name not in pictures and os.path.lexists(path):
+            raise Refused(f"{path} is {kind_of(path)} that no archive knows; move it away.")
     for name, content in made.items():
         write_bytes(shipped.root / f"{name}.zip", content)
         if picture_homes[entries[name].picture] == name:

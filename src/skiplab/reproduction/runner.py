@@ -198,10 +198,10 @@ def complete(calls: Mapping[str, Call], store: Store, study: Study, options: Opt
     return [tables[key] for key in calls]
 
 
-def table_of(key: str, store: Store | Published) -> pd.DataFrame | None:
+def table_of(key: str, store: Store | Published, shipped: Published | None = None) -> pd.DataFrame | None:
     """Read a finished trial's table, local before published; None where neither has it undamaged."""
     table = store.sound_table(key)
-    return published().sound_table(key) if table is None else table
+    return (shipped or published()).sound_table(key) if table is None else table
 
 
 def conclude(
@@ -261,13 +261,14 @@ def _brief(value: Any) -> str:
 
 def results_of(study: Study, run: StudyRun) -> Results:
     """The results of a stored run, from its trials' tables."""
-    store = published() if run.published else Store(run.folder.parents[3])  # root/studies/PAPER/ITEM/RUN
+    shipped = published().as_it_is()
+    store = shipped if run.published else Store(run.folder.parents[3])  # root/studies/PAPER/ITEM/RUN
     names = [stage_name(stage) for stage in study.stages]
     parts = []
     for each in run.trials:
-        table = _there(table_of(each["key"], store), study)
+        table = _there(table_of(each["key"], store, shipped), study)
         stage = names[each["stage"]] if isinstance(each["stage"], int) else each["stage"]
-        settings = _record_of(each["key"], store).get("settings", {})
+        settings = _record_of(each["key"], store, shipped).get("settings", {})
         parts.append(Part(each["trial"], stage, table, settings, each.get("named_in", stage)))
     return Results(settings_of(study, run), parts)
 
@@ -299,8 +300,8 @@ def _there(table: pd.DataFrame | None, study: Study) -> pd.DataFrame:
     return table
 
 
-def _record_of(key: str, store: Store | Published) -> dict[str, Any]:
-    return store.record(key) if store.has(key) else published().record(key)
+def _record_of(key: str, store: Store | Published, shipped: Published | None = None) -> dict[str, Any]:
+    return store.record(key) if store.has(key) else (shipped or published()).record(key)
 
 
 def can_run(study: Study, scale: str, overrides: Mapping[str, Any]) -> DataMissing | None:

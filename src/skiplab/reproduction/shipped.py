@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skiplab.files import Damaged, sealed_json, unsealed_json
+from skiplab.files import Damaged, kind_of, sealed_json, unsealed_json
 from skiplab.reproduction.store import StudyRun
 
 if TYPE_CHECKING:
@@ -158,6 +159,8 @@ class Archive:
         return unsealed_json(self.read(member), f"{member} in {self.path}")
 
     def _bytes(self, member: str) -> bytes:
+        if os.path.lexists(self.path) and not self.path.is_file():  # a FIFO would keep us waiting
+            raise Damaged(f"{self.path} is {kind_of(self.path)}, not an archive")
         try:
             with zipfile.ZipFile(self.path) as source:
                 return source.read(member)
