@@ -228,8 +228,8 @@ def figure_account(trials: Sequence[Trained], records: Sequence[Record]) -> str:
             f"The benchmark's epochs ({row.note.partition(',')[0]}) take {1e3 * per(row):.2f} ms per network: "
             f"{per(row) * epochs:.0f} s for all of these, {per(row) * few:.0f} to {per(row) * many:.0f} s for those "
             f"of that day. Trials beside which no other published one ran took {1e3 * apart / done:.2f} ms.",
-            "In the difference is what the benchmark does not do: networks are drawn one after the other on the CPU, "
-            f"gradients measured, states saved. {timed}",
+            "In the difference is what the benchmark does not do: networks are drawn on the CPU (`skiplab bench "
+            f"drawing`), gradients measured, states saved. {timed}",
         ]
     lines = ["| networks per trial | trials | seconds | ms per network-epoch |", "|---|---|---|---|"]
     for (beside, networks), same in groupby(trials, key=lambda each: (each.beside, each.networks)):

@@ -11,6 +11,7 @@ from skiplab.benchmarks.convolutions import (
     many_convolution_cases,
     normalised_convolution_cases,
 )
+from skiplab.benchmarks.drawing import drawing_cases
 from skiplab.benchmarks.harness import Case, Timing, interleave
 from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
@@ -32,6 +33,7 @@ class Suite:
 
 BENCHMARKS: dict[str, tuple[Suite, ...]] = {
     "training": (Suite("training", training_cases), Suite("training, many", many_training_cases, 3)),
+    "drawing": (Suite("drawing", drawing_cases, 3),),
     "convolutions": (
         Suite("convolutions", convolution_cases),
         Suite("convolutions, many", many_convolution_cases, 3),
