@@ -155,7 +155,8 @@ def step_bound(found: Record, profile: Profile) -> str:
         f"takes: {each}. That is {short_time(whole)} in all, {whole / profile.seconds:.0%} of the step.",
         f"Farthest from it is `{farthest}`, by {short_time(taken[farthest] - bounds[farthest])}. With Adam as the "
         f"end of the weight gradients no gradient would be written and read, {GRADIENT_BYTES} bytes per parameter or "
-        f"{short_time(spared)}; it would have to know beforehand whether a network has diverged.",
+        f"{short_time(spared)}. `skiplab bench joined` times that; trials do not do it, since a network whose "
+        "gradient is not finite would take one more step, with what is finite of it, before it is frozen.",
     ]
     if row := fastest([found], "training", "bfloat16"):
         share = size.networks * size.batch / size.images  # of a network-epoch's time per step of all networks
