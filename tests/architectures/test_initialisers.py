@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -141,3 +142,27 @@ def test_a_seed_in_place_of_a_generator_is_refused() -> None:
 def test_a_layer_without_shape_is_refused() -> None:
     with pytest.raises(Refused, match="has no shape yet; pass one batch"):
         He().apply(nn.LazyLinear(3), torch_generator(0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "settings"),
+    [
+        (nn.Linear, (3, 4), {}),
+        (nn.Linear, (3, 4), {"bias": False}),
+        (nn.Conv2d, (3, 4), {"kernel_size": 3, "padding": 1}),
+    ],
+)
+def test_an_undrawn_layer_is_the_one_that_torch_makes(
+    kind: type[nn.Module], sizes: tuple[int, ...], settings: dict[str, Any]
+) -> None:
+    ours = undrawn(kind, *sizes, dtype=torch.float64, **settings)
+    theirs = nn.utils.skip_init(kind, *sizes, device="cpu", dtype=torch.float64, **settings)
+    assert type(ours) is type(theirs)
+    assert repr(ours) == repr(theirs)
+    assert vars(ours).keys() == vars(theirs).keys()
+    assert {name: (p.shape, p.dtype, p.requires_grad) for name, p in ours.named_parameters()} == {
+        name: (p.shape, p.dtype, p.requires_grad) for name, p in theirs.named_parameters()
+    }
+    before = [p.clone() for p in ours.parameters()]
+    ours.reset_parameters()  # type: ignore[operator]  # it can be drawn anew as any other
+    assert not all(torch.equal(*pair) for pair in zip(before, ours.parameters(), strict=True))

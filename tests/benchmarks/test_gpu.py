@@ -43,6 +43,14 @@ def test_training_is_timed_in_tf32_and_bfloat16_against_jax(monkeypatch: pytest.
     assert all(row.flops_share is not None for row in rows if there or not row.what.startswith("JAX"))
 
 
+def test_adam_at_the_gradients_end_is_timed_beside_adam_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = TrainingSize(networks=4, width=32, inputs=64, images=400, batch=100, depth=3)
+    monkeypatch.setattr(training, "GPU_SIZE", size)
+    rows = measure("joined", rounds=2, device="cuda")
+    ours = "skiplab, batched, bfloat16"
+    assert [row.what for row in rows] == [ours, f"{ours}, Adam at the gradients' end"]
+
+
 def test_convolutions_and_products_have_shares_of_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     small = convolutions.ConvolutionSize(networks=2, blocks=1, batch=8, steps=2)
     monkeypatch.setattr(convolutions, "GPU_SIZE", small)

@@ -13,7 +13,7 @@ from skiplab.benchmarks.harness import Case, Work, interleave
 from skiplab.benchmarks.hessian import HessianSize
 from skiplab.benchmarks.landscape import landscape_cases
 from skiplab.benchmarks.products import ProductSize
-from skiplab.benchmarks.training import TrainingSize
+from skiplab.benchmarks.training import TrainingSize, joined_cases
 from skiplab.checks import Refused
 from skiplab.ensembles.layout import Layout
 
@@ -155,6 +155,23 @@ def test_benchmarks_compute_as_trials_do(few: None, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(BENCHMARKS, "x", (Suite("x", cases),))
     measure("x", rounds=1)
     assert threads == [1, 1]
+
+
+def test_networks_are_drawn_both_ways_and_timed_per_network(
+    few: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = TrainingSize(networks=3, width=8, inputs=16, images=20, batch=10, depth=3)
+    monkeypatch.setattr("skiplab.benchmarks.drawing.SIZE", small)
+    ours, in_turn = measure("drawing", rounds=1)
+    assert (ours.what, in_turn.what) == ("skiplab", "one after the other")
+    for row in (ours, in_turn):
+        assert row.unit == "network"
+        assert row.seconds_per_unit == pytest.approx(row.seconds / 3)  # type: ignore[operator]
+
+
+def test_adam_at_the_gradients_end_is_timed_on_a_gpu_alone() -> None:
+    assert joined_cases("cpu") == []
+    assert measure("joined", rounds=1) == []
 
 
 def test_products_of_all_programs_are_the_same(few: None) -> None:

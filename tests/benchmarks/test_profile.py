@@ -55,10 +55,10 @@ def test_every_step_and_product_is_taken_apart(monkeypatch: pytest.MonkeyPatch) 
     *found, trial = found
     assert ({each.piece for each in found}, trial.piece) == ({"kernel"}, "part")
     assert [(part.name, part.calls) for part in trial.kernels] == [
-        ("networks drawn", 2),
-        ("stacked on the device", 1),
+        ("networks drawn and stacked", 2),
         ("the first step", 1),
-        ("an epoch", 1),
+        ("an epoch's shuffles", 2),
+        ("an epoch's steps", 2),
         ("gradient norms", 1),
         ("state saved", 1),
     ]

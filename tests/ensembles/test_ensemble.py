@@ -11,11 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from skiplab.architectures import ARCHITECTURES, examples
-from skiplab.architectures.fully_connected import PlainNet
+from skiplab.architectures.fully_connected import PlainNet, ResidualNet
+from skiplab.architectures.skip_matrices import Orthogonal
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
 from skiplab.ensembles.ensemble import map_members
+from skiplab.ensembles.stacking import drawn
 from skiplab.randomness import torch_generator
+from skiplab.reproduction.arithmetic import steady_arithmetic
 
 both = pytest.mark.parametrize("backend", ["batched", "loop"])
 
@@ -105,6 +108,36 @@ def test_a_member_is_an_ordinary_module_with_its_own_tensors(backend: str) -> No
     assert torch.equal(ensemble.rows, rows)
     assert torch.equal(ensemble.fixed["hidden.1.norm.running_mean"][2], nets[2].hidden[1].norm.running_mean)
     assert len(ensemble.members()) == ensemble.size == 3
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_networks_drawn_side_by_side_are_those_drawn_in_turn_bit_for_bit(threads: int) -> None:
+    def draw(index: int) -> nn.Module:
+        skip = Orthogonal()  # by QR, which counts on how many threads it has
+        return ResidualNet(300, 64, 6, 3, generator=torch_generator(index), skip=skip, batch_norm_at=2)
+
+    expected = Ensemble.of([draw(index) for index in range(7)])
+    first, stack = drawn(draw, 7, torch.device("cpu"), threads)
+    assert torch.equal(stack.rows, expected.rows)
+    assert stack.fixed.keys() == expected.fixed.keys()
+    assert all(torch.equal(stack.fixed[name], tensor) for name, tensor in expected.fixed.items())
+    assert type(first) is type(expected.skeleton)
+    with steady_arithmetic():
+        one, other = (drawn(draw, 7, torch.device("cpu"), count)[1] for count in (1, threads))
+    assert torch.equal(one.rows, other.rows)
+    assert all(torch.equal(one.fixed[name], other.fixed[name]) for name in one.fixed)
+
+
+def test_a_network_that_cannot_be_drawn_or_stacked_is_said_from_any_thread() -> None:
+    def draw(index: int) -> nn.Module:
+        return PlainNet(4, 4 + index // 5, 2, 3, generator=torch_generator(index))
+
+    assert Ensemble.drawn(draw, 4).size == 4
+    for threads in (1, 3):
+        with pytest.raises(Refused, match="network 5 differs in kind or shape from network 0"):
+            drawn(draw, 6, torch.device("cpu"), threads)
+    with pytest.raises(Refused, match="size is 0"):
+        Ensemble.drawn(draw, 0)
 
 
 def test_stacking_leaves_the_modules_alone_and_members_carry_no_gradients() -> None:

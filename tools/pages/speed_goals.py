@@ -155,7 +155,8 @@ def step_bound(found: Record, profile: Profile) -> str:
         f"takes: {each}. That is {short_time(whole)} in all, {whole / profile.seconds:.0%} of the step.",
         f"Farthest from it is `{farthest}`, by {short_time(taken[farthest] - bounds[farthest])}. With Adam as the "
         f"end of the weight gradients no gradient would be written and read, {GRADIENT_BYTES} bytes per parameter or "
-        f"{short_time(spared)}; it would have to know beforehand whether a network has diverged.",
+        f"{short_time(spared)}. `skiplab bench joined` times that; trials do not do it, since a network whose "
+        "gradient is not finite would take one more step, with what is finite of it, before it is frozen.",
     ]
     if row := fastest([found], "training", "bfloat16"):
         share = size.networks * size.batch / size.images  # of a network-epoch's time per step of all networks
@@ -228,8 +229,8 @@ def figure_account(trials: Sequence[Trained], records: Sequence[Record]) -> str:
             f"The benchmark's epochs ({row.note.partition(',')[0]}) take {1e3 * per(row):.2f} ms per network: "
             f"{per(row) * epochs:.0f} s for all of these, {per(row) * few:.0f} to {per(row) * many:.0f} s for those "
             f"of that day. Trials beside which no other published one ran took {1e3 * apart / done:.2f} ms.",
-            "In the difference is what the benchmark does not do: networks are drawn one after the other on the CPU, "
-            f"gradients measured, states saved. {timed}",
+            "In the difference is what the benchmark does not do: networks are drawn on the CPU (`skiplab bench "
+            f"drawing`), gradients measured, states saved. {timed}",
         ]
     lines = ["| networks per trial | trials | seconds | ms per network-epoch |", "|---|---|---|---|"]
     for (beside, networks), same in groupby(trials, key=lambda each: (each.beside, each.networks)):

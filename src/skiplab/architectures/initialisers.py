@@ -7,6 +7,7 @@ so a seed names the same network in every precision, and always from the generat
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -27,8 +28,17 @@ WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 def undrawn(kind: type[Layer], *sizes: int, dtype: torch.dtype, **settings: Any) -> Layer:
     """Create a layer whose weights are not yet drawn; torch's own constructors use the global generator."""
-    layer: Layer = nn.utils.skip_init(kind, *sizes, device="cpu", dtype=dtype, **settings)
+    # torch.nn.utils.skip_init does the same in 100 µs per layer instead of 13.
+    quick = _filled_by_nobody(kind)  # type: ignore[arg-type]  # mypy: classes of a type variable are not hashable
+    layer: Layer = quick(*sizes, device="cpu", dtype=dtype, **settings)
+    layer.__class__ = kind
     return layer
+
+
+@functools.cache
+def _filled_by_nobody(kind: type[nn.Module]) -> type[Any]:
+    """The kind of layer without the method by which its constructor draws."""
+    return type(kind.__name__, (kind,), {"reset_parameters": lambda self: None})
 
 
 def standard_normal(shape: Sequence[int], generator: torch.Generator) -> Tensor:
@@ -76,7 +86,7 @@ class Initialiser(ABC):
             raise Refused(
                 f"{layer} has no shape yet; pass one batch through the module before initialising it."
             )
-        layer.weight.copy_(self.deviation(*fans(layer)) * standard_normal(layer.weight.shape, generator))
+        layer.weight.copy_(standard_normal(layer.weight.shape, generator).mul_(self.deviation(*fans(layer))))
         if layer.bias is not None:
             layer.bias.zero_()
 

@@ -11,11 +11,12 @@ from skiplab.benchmarks.convolutions import (
     many_convolution_cases,
     normalised_convolution_cases,
 )
+from skiplab.benchmarks.drawing import drawing_cases
 from skiplab.benchmarks.harness import Case, Timing, interleave
 from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
 from skiplab.benchmarks.products import product_cases
-from skiplab.benchmarks.training import many_training_cases, training_cases
+from skiplab.benchmarks.training import joined_cases, many_training_cases, training_cases
 from skiplab.checks import one_of
 
 __all__ = ["BENCHMARKS", "Case", "Ceiling", "Suite", "Timing", "interleave", "measure"]
@@ -32,6 +33,8 @@ class Suite:
 
 BENCHMARKS: dict[str, tuple[Suite, ...]] = {
     "training": (Suite("training", training_cases), Suite("training, many", many_training_cases, 3)),
+    "joined": (Suite("joined", joined_cases),),
+    "drawing": (Suite("drawing", drawing_cases, 3),),
     "convolutions": (
         Suite("convolutions", convolution_cases),
         Suite("convolutions, many", many_convolution_cases, 3),

@@ -32,14 +32,21 @@ def noise(count: int, *shape: int, device: str) -> TensorSet:
     return TensorSet(inputs=inputs, labels=labels, classes=CLASSES, name="noise", fingerprint="noise")
 
 
-def our_step(ensemble: Ensemble, data: TensorSet, *, mixed: bool = False, fused: bool | None = None) -> Step:
+def our_step(
+    ensemble: Ensemble,
+    data: TensorSet,
+    *,
+    mixed: bool = False,
+    fused: bool | None = None,
+    joined: bool = False,
+) -> Step:
     """The step that training takes, with Adam on the cross-entropy."""
     import torch.nn.functional as F
 
     from skiplab.training.optimisers import Adam
     from skiplab.training.step import Step
 
-    step = Step(ensemble.train(), data, Adam(), F.cross_entropy, (), None, mixed, fused)
+    step = Step(ensemble.train(), data, Adam(), F.cross_entropy, (), None, mixed, fused, joined=joined)
     step.rate.fill_(RATE)
     return step
 

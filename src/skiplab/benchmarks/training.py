@@ -57,6 +57,16 @@ def many_training_cases(device: str) -> list[Case]:
     return _ours(replace(GPU_SIZE, networks=MANY), device) if device.startswith("cuda") else []
 
 
+def joined_cases(device: str) -> list[Case]:
+    """Adam after the weight gradients, and as the end of them, which trials do not do; where a GPU is."""
+    if not device.startswith("cuda"):
+        return []
+    apart, joined = (
+        _our_case(GPU_SIZE, device, "batched", mixed=True, joined=each) for each in (False, True)
+    )
+    return [apart, replace(joined, what=f"{joined.what}, Adam at the gradients' end")]
+
+
 def _ours(size: TrainingSize, device: str) -> list[Case]:
     cases = [_our_case(size, device, "batched")]
     if device.startswith("cuda"):
@@ -72,7 +82,13 @@ def _ours(size: TrainingSize, device: str) -> list[Case]:
 
 
 def _our_case(
-    size: TrainingSize, device: str, backend: str, *, mixed: bool = False, fused: bool | None = None
+    size: TrainingSize,
+    device: str,
+    backend: str,
+    *,
+    mixed: bool = False,
+    fused: bool | None = None,
+    joined: bool = False,
 ) -> Case:
     from skiplab.benchmarks.counting import training_work
     from skiplab.benchmarks.steps import noise, our_epoch, our_step
@@ -80,7 +96,8 @@ def _our_case(
 
     data = noise(size.images, size.inputs, device=device)
     networks = [size.network(seed) for seed in range(size.networks)]
-    step = our_step(Ensemble.of(networks, backend=backend, device=device), data, mixed=mixed, fused=fused)
+    ensemble = Ensemble.of(networks, backend=backend, device=device)
+    step = our_step(ensemble, data, mixed=mixed, fused=fused, joined=joined)
     if device.startswith("cuda"):
         step.compile()  # as long training does
     work = training_work(

@@ -19,11 +19,12 @@ def trial_profile(size: TrainingSize, device: str) -> Profile:
     """The parts of a trial of one epoch, in their order; what the process has compiled before is there already."""
     import torch.nn.functional as F
 
-    from skiplab.benchmarks.steps import noise, our_epoch, our_step, own_batches
+    from skiplab.benchmarks.steps import noise, our_step, own_batches
     from skiplab.ensembles import Ensemble
     from skiplab.files import aside_folder
     from skiplab.measurements.gradient_norms import gradient_norms
     from skiplab.training.checkpoints import Checkpoints
+    from skiplab.training.loop import shuffles
 
     parts: list[Kernel] = []
 
@@ -36,15 +37,16 @@ def trial_profile(size: TrainingSize, device: str) -> Profile:
 
     data = noise(size.images, size.inputs, device=device)
     wait_for(device)
-    with part("networks drawn", size.networks):
-        networks = [size.network(seed) for seed in range(size.networks)]
-    with part("stacked on the device"):
-        ensemble = Ensemble.of(networks, backend="batched", device=device)
+    with part("networks drawn and stacked", size.networks):
+        ensemble = Ensemble.drawn(size.network, size.networks, backend="batched", device=device)
     with part("the first step"):
         step = our_step(ensemble, data, mixed=device.startswith("cuda"))
         step(own_batches(step, size.batch))
-    with part("an epoch"):
-        our_epoch(step, size.batch, device)()
+    with part("an epoch's shuffles", size.networks):
+        order = shuffles(range(size.networks), 0, size.images, ensemble.device)
+    with part("an epoch's steps", size.images // size.batch):
+        for indices in order.split(size.batch, dim=1):
+            step(indices)
     some = data.inputs[:NORM_SAMPLES], data.labels[:NORM_SAMPLES]
     with part("gradient norms"):
         gradient_norms(ensemble, some, criterion=F.cross_entropy, mode="train")

@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.utils.parametrize import type_before_parametrizations
 
 from skiplab.architectures.rectified import fused_by
-from skiplab.checks import Refused, one_of, require
+from skiplab.checks import at_least, one_of, require
 from skiplab.ensembles.layout import Layout
 from skiplab.ensembles.normalised import fused_normalised
 from skiplab.ensembles.rectified import fused_rectified
+from skiplab.ensembles.stacking import Stack, drawn, stacked
 from skiplab.ensembles.wide import wide_images
 from skiplab.torch_private import tree_map
 
@@ -52,21 +52,27 @@ class Ensemble:
         require(len(modules) > 0, "an ensemble needs at least one network; pass a list of modules.")
         one_of("backend", backend, BACKENDS)
         first = modules[0]
-        device = device or next((p.device for p in first.parameters()), torch.device("cpu"))
-        layout = Layout.of(first)
-        require(layout.count > 0, "the network has no trainable parameter; set requires_grad on some.")
-        kinds = {str(p.dtype) for p in first.parameters() if p.requires_grad}
-        require(len(kinds) == 1, f"the parameters mix {' and '.join(sorted(kinds))}; convert them to one.")
-        for index, module in enumerate(modules[1:], 1):
-            if _kind(module) != _kind(first):
-                raise Refused(
-                    f"network {index} differs in kind or shape from network 0; stack only like ones."
-                )
-        rows = torch.stack([layout.pack(dict(m.named_parameters())).to(device) for m in modules])
-        states = [_fixed_state(module, layout) for module in modules]
-        fixed = {name: torch.stack([state[name].to(device) for state in states]) for name in states[0]}
-        skeleton = copy.deepcopy(first).to(device)
-        return Ensemble(skeleton, rows, fixed, _choose(backend, skeleton, torch.device(device)))
+        device = torch.device(device or next((p.device for p in first.parameters()), "cpu"))
+        return Ensemble._stacked(copy.deepcopy(first), stacked(modules, device), backend, device)
+
+    @staticmethod
+    def drawn(
+        draw: Callable[[int], nn.Module], size: int, *, backend: str = "auto", device: Any = "cpu"
+    ) -> Ensemble:
+        """Stack so many networks that ``draw(index)`` makes, as ``of`` would; side by side where a GPU waits.
+
+        ``draw`` is called from several threads then, so it takes its numbers from generators of its own.
+        """
+        at_least("size", size, 1)
+        one_of("backend", backend, BACKENDS)
+        device = torch.device(device)
+        first, stack = drawn(draw, size, device)
+        return Ensemble._stacked(first, stack, backend, device)
+
+    @staticmethod
+    def _stacked(skeleton: nn.Module, stack: Stack, backend: str, device: torch.device) -> Ensemble:
+        skeleton = skeleton.to(device)
+        return Ensemble(skeleton, stack.rows, stack.fixed, _choose(backend, skeleton, device))
 
     @property
     def size(self) -> int:
@@ -264,23 +270,6 @@ def map_members(
     if size == 1:  # unsqueeze is a view: a lone network pays nothing for the seed axis
         return tree_map(lambda tensor: tensor.unsqueeze(0), results[0])
     return tree_map(lambda *tensors: torch.stack(tensors), *results)
-
-
-def _kind(
-    module: nn.Module,
-) -> tuple[dict[str, tuple[type, str]], dict[str, tuple[torch.Size, torch.dtype, bool]]]:
-    # Classes of all parts and what they say of themselves too: ReLU and tanh networks have equal shapes, and so have
-    # convolutions of other strides or skips of other strengths, but one skeleton computes one of them.
-    parts = {
-        name: (type_before_parametrizations(part), part.extra_repr()) for name, part in module.named_modules()
-    }
-    states = (*module.named_parameters(), *module.named_buffers())
-    return parts, {name: (tensor.shape, tensor.dtype, tensor.requires_grad) for name, tensor in states}
-
-
-def _fixed_state(module: nn.Module, layout: Layout) -> dict[str, Tensor]:
-    states = (*module.named_parameters(), *module.named_buffers())
-    return {name: tensor.detach() for name, tensor in states if name not in layout.names}
 
 
 def _choose(backend: str, skeleton: nn.Module, device: torch.device) -> str:

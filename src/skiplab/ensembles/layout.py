@@ -55,10 +55,10 @@ class Layout:
         named = zip(self.names, parts[: len(self.names)], self.shapes, strict=True)
         return {name: part.view(*lead, *shape) for name, part, shape in named}
 
-    def pack(self, parameters: dict[str, Tensor]) -> Tensor:
-        """Copy one network's named parameters into a row."""
+    def pack(self, parameters: dict[str, Tensor], out: Tensor | None = None) -> Tensor:
+        """Copy one network's named parameters into a row, a new one or ``out``, whose padding is left alone."""
         parts = [parameters[name].detach().reshape(-1) for name in self.names]
-        row = torch.zeros(self.row, dtype=parts[0].dtype, device=parts[0].device)
+        row = torch.zeros(self.row, dtype=parts[0].dtype, device=parts[0].device) if out is None else out
         torch.cat(parts, out=row[: self.count])
         return row
 

@@ -181,15 +181,16 @@ def train_members(
 
     common = settings.training
     samples = samples_of(settings.data, common.images, components(settings), bench.device)
-    modules = [
-        build(settings, samples, seed, gain)
-        for seed, gain in zip(settings.seeds, settings.gains, strict=True)
-    ]
+    members = list(zip(settings.seeds, settings.gains, strict=True))
     _, biases = MODELS[settings.model]
-    if biases == "constant":
-        for module, slope, offset in zip(modules, settings.slopes, settings.offsets, strict=True):
-            add_bias_profile_(module, slope, offset)
-    ensemble = Ensemble.of(modules, device=bench.device)
+
+    def draw(index: int) -> Any:
+        module = build(settings, samples, *members[index])
+        if biases == "constant":
+            add_bias_profile_(module, settings.slopes[index], settings.offsets[index])
+        return module
+
+    ensemble = Ensemble.drawn(draw, len(members), device=bench.device)
     penalties = []
     means = settings.means or 0.0
     if biases == "targets":

@@ -17,7 +17,7 @@ from torch import Tensor
 from skiplab.checks import at_least, require
 
 if TYPE_CHECKING:
-    from skiplab.ensembles.fused.passes import Passes
+    from skiplab.ensembles.fused.passes import Passes, Update
 
 State = dict[str, Tensor]
 
@@ -48,11 +48,11 @@ class Adam:
         self, rows: Tensor, gradient: Tensor, state: State, pace: Pace, passes: Passes | None = None
     ) -> None:
         """θ ← θ − rate · m̂ / (√v̂ + ε), at each member's pace; fused ``passes`` have a kernel of their own."""
+        if passes is not None:
+            passes.adam(self.begun(state, pace))
+            return
         rate, alive = pace
         state["steps"] += 1
-        if passes is not None:
-            passes.adam(state, rate, alive, self.betas, self.eps)
-            return
         beta1, beta2 = self.betas
         correct1 = 1 - beta1 ** state["steps"]
         correct2 = (1 - beta2 ** state["steps"]).sqrt().to(rows.dtype)
@@ -60,6 +60,13 @@ class Adam:
         moments = (state["first"], state["second"])
         update = _compiled(_adam, rows.device)
         update(rows, gradient, *moments, scale, correct2, alive.unsqueeze(1), beta1, beta2, self.eps)
+
+    def begun(self, state: State, pace: Pace) -> Update:
+        """A step, counted, that the kernels of fused passes are to take."""
+        from skiplab.ensembles.fused.passes import Update
+
+        state["steps"] += 1
+        return Update(state, pace.rate, pace.alive, self.betas, self.eps)
 
 
 @dataclass(frozen=True)

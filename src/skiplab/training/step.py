@@ -16,7 +16,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.ensembles.fused import fused_passes
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.memory import parts_of
-from skiplab.training.optimisers import Optimiser, Pace
+from skiplab.training.optimisers import Adam, Optimiser, Pace
 from skiplab.training.regularisers import Penalty
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class Step:
 
     ``tensors`` names everything that changes from step to step: a checkpoint is a copy of it. ``at_once`` members
     are differentiated together (default: all), and these parts of the ensemble one after the other. The attribute
-    ``fused`` holds the Triton kernels of fully connected networks, or None where torch's own operations compute.
+    ``fused`` holds the Triton kernels of fully connected networks, or None where torch's own operations compute;
+    ``joined`` makes Adam the end of their weight gradients, where no penalty changes those.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Step:
         mixed: bool = False,
         fused: bool | None = None,
         at_once: int | None = None,
+        joined: bool = False,
     ) -> None:
         size, device = ensemble.size, ensemble.device
         self.ensemble, self.data, self.optimiser = ensemble, data, optimiser
@@ -60,6 +62,8 @@ class Step:
         # The kernels take all members at once.
         wanted = fused if able and (at_once or size) >= size else False
         self.fused = fused_passes(ensemble, data.inputs, data.labels, mixed=mixed, wanted=wanted)
+        able = self.fused is not None and not self._weights_are_penalised
+        self.adam_at_end = optimiser if joined and able and isinstance(optimiser, Adam) else None
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
         self.recorder = GraphRecorder()
         self.parts = parts_of(ensemble, at_once or size)
@@ -109,15 +113,23 @@ class Step:
 
     def _fused_step(self, passes: Passes, indices: Tensor) -> None:
         """The same step by Triton kernels."""
-        rows, gradient = self.ensemble.rows, passes.gradient
-        kept = passes.differentiate(indices)
+        rows, gradient, pace = self.ensemble.rows, passes.gradient, Pace(self.rate, self.alive)
+        update = self.adam_at_end.begun(self.state, pace) if self.adam_at_end else None
+        kept = passes.differentiate(indices, update)
         for penalty in self.penalties:
             penalty.add_gradient_(rows, gradient)
-        changed = any(
-            part.start < passes.first_bias for penalty in self.penalties for part in penalty.columns
-        )
-        passes.tally(kept, self.alive, self.loss_sum, self.hits, changed=changed)
-        self.optimiser.step(rows, gradient, self.state, Pace(self.rate, self.alive), passes)
+        passes.tally(kept, self.alive, self.loss_sum, self.hits, changed=self._weights_are_penalised)
+        if update is None:
+            self.optimiser.step(rows, gradient, self.state, pace, passes)
+        else:
+            passes.adam(update, biases=True)
+
+    @property
+    def _weights_are_penalised(self) -> bool:
+        """Whether a penalty adds to gradients of weights that fused kernels have computed, not of biases alone."""
+        assert self.fused is not None
+        first = self.fused.first_bias
+        return any(part.start < first for penalty in self.penalties for part in penalty.columns)
 
     def _gather(self, indices: Tensor, draws: Tensor) -> Tensor:
         if self.augmentation is not None:

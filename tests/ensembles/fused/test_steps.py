@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from skiplab.architectures.fully_connected import HyperResidualNet, ResidualNet
+from skiplab.architectures.fully_connected import HyperResidualNet, PlainNet, ResidualNet
 from skiplab.checks import Refused, TimeIsUp
 from skiplab.data import TensorSet
 from skiplab.ensembles import Ensemble
@@ -124,6 +124,88 @@ def test_products_take_the_parameters_that_adam_wrote(mixed: bool) -> None:
     if not mixed:
         assert torch.equal(weights[1], (ensemble.rows - weights[0].float()).bfloat16())
     assert not torch.equal(ensemble.rows, start)
+
+
+def joined_and_apart(
+    ensembles: tuple[Ensemble, Ensemble], batches: list[torch.Tensor], *, mixed: bool = False, **options: Any
+) -> list[tuple[Ensemble, Step]]:
+    """Steps with Adam as the end of the weight gradients, and with Adam after them, on the same samples."""
+    found = []
+    for joined, ensemble in zip((True, False), ensembles, strict=True):
+        penalties = [bias_targets(ensemble, (0.1, 0.2), 0.5, SEEDS)]
+        data = options.get("data", samples(ensemble.rows.dtype))
+        step = Step(ensemble, data, Adam(), F.cross_entropy, penalties, None, mixed, True, joined=joined)
+        assert step.fused is not None
+        step.fused.budget = 0  # one member at a time
+        step.rate.copy_(torch.tensor(options.get("rate", (0.01, 0.02)), dtype=torch.float64))
+        for batch in batches:
+            step(batch.to(DEVICE))
+        found.append((ensemble, step))
+    return found
+
+
+def same(ours: torch.Tensor, theirs: torch.Tensor) -> None:
+    """Equal bits where kernels are interpreted; a compiler may round otherwise in another kernel."""
+    if DEVICE == "cpu":
+        assert torch.equal(ours, theirs)
+    else:
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+BATCHES = [torch.arange(9).expand(2, 9) + k for k in range(3)]
+
+
+@pytest.mark.parametrize("kind", [PlainNet, HyperResidualNet])
+@pytest.mark.parametrize(("dtype", "mixed"), [(DTYPE, False), (torch.float32, False), (torch.float32, True)])
+def test_adam_at_the_end_of_the_gradients_is_adam_after_them(
+    kind: Any, dtype: torch.dtype, mixed: bool
+) -> None:
+    (one, ours), (_, theirs) = joined_and_apart(
+        (stack(kind, dtype), stack(kind, dtype)), BATCHES, mixed=mixed
+    )
+    for name, tensor in ours.tensors.items():
+        same(tensor, theirs.tensors[name])
+    assert ours.fused is not None
+    assert theirs.fused is not None
+    same(ours.fused.weights.float(), theirs.fused.weights.float())
+    first = ours.fused.first_bias
+    assert not ours.fused.gradient[:, :first].any()  # never written, which is what it is for
+    assert theirs.fused.gradient[:, :first].any()
+    assert not torch.equal(one.rows, stack(kind, dtype).rows)
+
+
+def test_adam_waits_for_gradients_that_penalties_change_and_is_not_sgd() -> None:
+    ensemble = stack()
+    for optimiser, penalties in ((Adam(), [weight_decay(ensemble, 0.1)]), (SGD(), [])):
+        step = Step(ensemble, samples(), optimiser, F.cross_entropy, penalties, None, fused=True, joined=True)
+        assert step.adam_at_end is None
+    assert Step(ensemble, samples(), Adam(), F.cross_entropy, (), None, joined=True).adam_at_end is None
+
+
+def test_a_loss_that_is_not_finite_freezes_a_member_however_adam_is_reached() -> None:
+    with np.errstate(all="ignore"):
+        (one, ours), (other, theirs) = joined_and_apart((stack(), stack()), BATCHES, rate=(0.01, HUGE))
+    assert ours.alive.tolist() == theirs.alive.tolist() == [True, False]
+    assert bool(one.rows.isfinite().all())
+    same(one.rows, other.rows)
+
+
+def test_a_gradient_that_is_not_finite_takes_one_step_at_most_with_adam_at_its_end() -> None:
+    data = samples(torch.float32)
+    data.inputs[-9:] *= 1e20  # the squares of gradients overflow, losses do not
+    far = torch.stack([torch.arange(9), torch.arange(SAMPLES - 9, SAMPLES)])
+    ensembles = stack(dtype=torch.float32), stack(dtype=torch.float32)
+    start = ensembles[0].rows.clone()
+    with np.errstate(all="ignore"):
+        (one, ours), (other, _) = joined_and_apart(ensembles, [far], data=data)
+        assert ours.alive.tolist() == [True, False]
+        assert torch.equal(other.rows[1], start[1])
+        assert bool(one.rows.isfinite().all())
+        same(one.rows[0], other.rows[0])
+        after = one.rows[1].clone()
+        ours(BATCHES[0].to(DEVICE))
+    assert torch.equal(one.rows[1], after)
+    assert not torch.equal(one.rows[0], other.rows[0])
 
 
 def test_a_callback_may_change_parameters() -> None:

@@ -40,6 +40,26 @@ class Kept:
     hits: Tensor
 
 
+@dataclass(frozen=True)
+class Update:
+    """A step of Adam: its state, with the step counted already, and who takes it at which rate."""
+
+    state: dict[str, Tensor]
+    rate: Tensor
+    alive: Tensor
+    betas: tuple[float, float]
+    eps: float
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What the kernels are compiled with."""
+        (beta1, beta2), logs = self.betas, [math.log(beta) for beta in self.betas]
+        return {"BETA1": beta1, "BETA2": beta2, "LOG1": logs[0], "LOG2": logs[1], "EPS": self.eps}
+
+
+NO_UPDATE: dict[str, Any] = dict.fromkeys(("BETA1", "BETA2", "LOG1", "LOG2", "EPS"), 0.0)
+
+
 class Passes:
     """Forward and backward passes and updates of an ensemble on samples of one table.
 
@@ -94,18 +114,22 @@ class Passes:
 
     def refresh(self) -> None:
         """Copy the parameters to where the products take them from."""
-        if self.arithmetic.dtype != self.ensemble.rows.dtype:
+        if self._copied:
             self.weights.copy_(self.arithmetic.parts_of(self.ensemble.rows))
 
-    def differentiate(self, index: Tensor) -> Kept:
-        """Write the gradients of the mean losses on each member's samples (E, batch)."""
+    def differentiate(self, index: Tensor, update: Update | None = None) -> Kept:
+        """Write the gradients of the mean losses on each member's samples (E, batch).
+
+        With an update weight matrices take it at once, and only the gradients of biases are written; ``tally`` and
+        ``adam`` of the biases follow.
+        """
         index = index.contiguous()
         kept = self._keep(index.shape[1])
         at_once = len(kept.masks)
         for first in range(0, self.ensemble.size, at_once):
             members = min(at_once, self.ensemble.size - first)
             self._sweep(kept, index, first, members)
-            self._products(kept, index[first:], first, members)
+            self._products(kept, index[first:], first, members, update)
         return kept
 
     def tally(self, kept: Kept, alive: Tensor, loss_sum: Tensor, hit_sum: Tensor, *, changed: bool) -> None:
@@ -124,26 +148,27 @@ class Passes:
             BLOCK=self.tiles.tally,
         )
 
-    def adam(
-        self, state: dict[str, Tensor], rate: Tensor, alive: Tensor, betas: tuple[float, float], eps: float
-    ) -> None:
-        """Update all members by Adam from the gradients written last."""
-        rows = self.ensemble.rows
+    def adam(self, update: Update, *, biases: bool = False) -> None:
+        """Update all members by Adam from the gradients written last, or their biases alone."""
+        rows, state = self.ensemble.rows, update.state
         size, row = rows.shape
+        start = self.first_bias if biases else 0
         self._launch(
             update_kernels.adam,
-            (-(-row // self.tiles.adam), size),
+            (-(-(row - start) // self.tiles.adam), size),
             *(rows, self.gradient, state["first"], state["second"], self.weights),
-            *(rate, state["steps"], alive, self.weights.stride(0), row),
-            BETA1=betas[0],
-            BETA2=betas[1],
-            LOG1=math.log(betas[0]),
-            LOG2=math.log(betas[1]),
-            EPS=eps,
+            *(update.rate, state["steps"], update.alive, self.weights.stride(0), row),
+            START=start,
+            **update.constants,
             PARTS=self.arithmetic.parts,
-            COPY=self.arithmetic.dtype != rows.dtype,
+            COPY=self._copied,
             BLOCK=self.tiles.adam,
         )
+
+    @property
+    def _copied(self) -> bool:
+        """Whether products take a copy of the parameters."""
+        return self.arithmetic.dtype != self.ensemble.rows.dtype
 
     @property
     def first_bias(self) -> int:
@@ -211,7 +236,9 @@ class Passes:
             **common,
         )
 
-    def _products(self, kept: Kept, index: Tensor, first: int, members: int) -> None:
+    def _products(
+        self, kept: Kept, index: Tensor, first: int, members: int, update: Update | None = None
+    ) -> None:
         """The gradients of all weight matrices of some members: the first layer's, the hidden ones', the output's."""
         shape, row, batch = self.shape, self.weights.shape[-1], index.shape[1]
         wide, inner = shape.wide, shape.depth - 1
@@ -224,6 +251,10 @@ class Passes:
             "DEEP": self.tiles.deep,
             "STAGES": self.tiles.gradient_stages,
             "num_warps": self.tiles.gradient_warps,
+            "COPY": self._copied,
+            "BLOCK": self.tiles.tally,
+            "UPDATE": update is not None,
+            **(NO_UPDATE if update is None else update.constants),
         }
         pieces = squares.shape[1]
         table, layers, slopes = (parts.stride(0) for parts in (self.table, kept.deltas, kept.slopes))
@@ -232,6 +263,7 @@ class Passes:
             (members, self.first_pieces),
             *(kept.deltas, self.table, index, gradient, biases, squares),
             *(layers, table, member, 0, 0, 0, shape.inputs, row, shape.inputs, pieces, batch, 1),
+            *self._of_update(update, kept, first, 0),
             **{"HEIGHT": shape.width, "TALL": wide, "WIDE": self.columns, "GATHER": True, **common},
         )
         start, piece = shape.width * shape.inputs, self.first_pieces
@@ -242,6 +274,7 @@ class Passes:
                 *(kept.deltas[:, :, 1:], kept.activities, index),
                 *(gradient[:, start:], biases[:, shape.width :], squares[:, piece:]),
                 *(layers, layers, member, layer, member, layer, wide, row, shape.width, pieces, batch, inner),
+                *self._of_update(update, kept, first, start),
                 **{"HEIGHT": shape.width, "TALL": wide, "WIDE": wide, "GATHER": False, **common},
             )
         start, piece = start + inner * shape.width**2, piece + inner
@@ -251,7 +284,21 @@ class Passes:
             *(kept.slopes, kept.activities[:, :, inner:], index),
             *(gradient[:, start:], biases[:, shape.depth * shape.width :], squares[:, piece:]),
             *(slopes, layers, batch * shape.soft, 0, member, 0, wide, row, shape.width, pieces, batch, 1),
+            *self._of_update(update, kept, first, start),
             **{"HEIGHT": shape.outputs, "TALL": shape.soft, "WIDE": wide, "GATHER": False, **common},
+        )
+
+    def _of_update(self, update: Update | None, kept: Kept, first: int, start: int) -> tuple[Any, ...]:
+        """What weight gradients of members from ``first`` on, of columns from ``start`` on, take for an update."""
+        plane, blocks = self.weights.stride(0), kept.losses.shape[1]
+        if update is None:  # pointers that no kernel follows
+            return (*[self.gradient] * 8, plane, blocks)
+        state = update.state
+        places = (self.ensemble.rows, state["first"], state["second"])
+        return (
+            *(tensor[first:, start:] for tensor in places),
+            *(self.weights[:, first:, start:], kept.losses[first:], update.rate[first:], state["steps"]),
+            *(update.alive[first:], plane, blocks),
         )
 
 
