@@ -8,7 +8,8 @@
 Small ensembles leave a GPU idle between their kernels and while they are measured; several at once fill it (start
 ``nvidia-cuda-mps-control -d`` before, so that their kernels may overlap). What is unfinished when time is up goes on
 from its checkpoint when the same command is given again; ``skiplab run`` then finds all of it in the store. Trials
-that a stage names from the results of an earlier one can be named as soon as these are stored or published.
+that a stage names from the rows of an earlier one can be named as soon as these are stored or published; all others
+can at any time, such as controls before what they control.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skiplab import data
 from skiplab.checks import DataMissing
+from skiplab.reproduction.results import Part, Results
 from skiplab.reproduction.runner import Options, Unfinished, Watcher, complete, table_of, through_stages
 from skiplab.reproduction.settings import choose, parse_duration
 from skiplab.reproduction.store import Store
@@ -54,9 +56,25 @@ class Lines(Watcher):
         print(f"{time.strftime('%T')} {label}: done in {seconds:.0f} s", flush=True)
 
 
+class Awaited(Sequence[Part]):
+    """Results that are not there: a stage that looks at them cannot name its trials yet."""
+
+    def __len__(self) -> int:
+        """Refuse: how many there will be is not known."""
+        raise Unfinished(1)
+
+    def __getitem__(self, place: Any) -> Any:
+        """Refuse: none is there."""
+        raise Unfinished(1)
+
+
 def named(study: Study, scale: str, store: Store, *, missing: bool = False) -> dict[str, Call]:
-    """The trials by label that a study names as far as its results are there, or those of them that are not."""
+    """The trials by label that a study names as far as its results are there, or those of them that are not.
+
+    Behind a stage whose trials are not all there come those that later stages name without looking at their rows.
+    """
     found: dict[str, Call] = {}
+    settings = choose(study, scale, {}).settings
 
     def tables(calls: Mapping[str, Call]) -> list[pd.DataFrame]:
         known = {key: table_of(key, store) for key in calls}
@@ -66,8 +84,12 @@ def named(study: Study, scale: str, store: Store, *, missing: bool = False) -> d
             raise Unfinished(len(calls) - len(there))
         return there
 
-    with contextlib.suppress(Unfinished):
-        through_stages(study, choose(study, scale, {}).settings, data.fingerprint, tables)
+    try:
+        through_stages(study, settings, data.fingerprint, tables)
+    except Unfinished:
+        for stage in study.stages:
+            with contextlib.suppress(Unfinished):
+                tables({call.key(data.fingerprint): call for call in stage(Results(settings, Awaited()))})
     return found
 
 

@@ -65,6 +65,30 @@ def test_what_is_missing_is_not_asked_of_named_trials(
     assert not list(tmp_path.iterdir())
 
 
+def test_controls_can_run_before_what_they_control(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lanes = tool("lanes")
+    options = ["--device", "cpu", "--scale", "smoke", "--store", str(tmp_path)]
+    named = "yu2019/table-1: pilot, no momentum"
+    assert lanes.main([*options, "--missing", "yu2019/table-1"]) == 0
+    before = capsys.readouterr().out.splitlines()
+    assert [line for line in before if line.startswith("yu2019/table-1: residual, 8 layers   (")]
+    assert [line for line in before if line.startswith(f"{named}   (")]
+    assert lanes.main([*options, "--drive", named]) == 0
+    capsys.readouterr()
+    assert lanes.main([*options, "--missing", "yu2019/table-1"]) == 0
+    left = capsys.readouterr().out.splitlines()
+    assert left == [line for line in before if not line.startswith(named)]
+
+
+def test_trials_that_a_search_chooses_wait_for_it(tmp_path: Path) -> None:
+    (study,) = CATALOGUE.select(["orhan2017/figure-7"])
+    found = tool("lanes").named(study, "smoke", Store(tmp_path))
+    assert found
+    assert all("search" in label for label in found)
+
+
 def test_names_are_listed_and_a_wrong_one_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert tool("lanes").main(["--scale", "smoke", ITEM]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{ITEM}: plain, 5 layers", f"{ITEM}: residual, 5 layers"]

@@ -12,8 +12,11 @@ from skiplab.ensembles import Ensemble
 from skiplab.randomness import torch_generator
 from skiplab.remedies.absorbed_norms import normalised_layers, without_norms
 from skiplab.reproduction import Bench, Results
+from skiplab.reproduction.arithmetic import steady_arithmetic
 from skiplab.reproduction.results import matching
+from skiplab.studies.littwin2017 import path_measures
 from skiplab.studies.littwin2017.figure_2 import STUDY
+from skiplab.studies.littwin2017.recording import path_lengths
 from skiplab.studies.littwin2017.resnet_measures import branch_shares, scales_of, sizes
 from skiplab.studies.littwin2017.resnet_settings import FLOAT32, FROZEN, NO_DECAY, PLAIN, networks
 from skiplab.studies.littwin2017.resnets import (
@@ -54,6 +57,22 @@ def ensemble() -> Ensemble:
                 nn.init.uniform_(part.running_var, 0.5, 2, generator=torch_generator("variance", place))
                 nn.init.uniform_(part.weight, 0.5, 2, generator=torch_generator("scale", place))
     return Ensemble.of(nets)
+
+
+def test_paths_are_never_measured_in_tf32(ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+
+    def rows(*_: object, **__: object) -> list[dict[str, object]]:
+        seen.append(torch.backends.cudnn.allow_tf32)
+        return []
+
+    monkeypatch.setattr(path_measures, "path_rows", rows)
+    callback = path_lengths((0,), 1, samples_of("digits", "train", 40, None, "cpu"), 4, 2)
+    with steady_arithmetic():
+        assert torch.backends.cudnn.allow_tf32  # as trials on a GPU train
+        callback.measure(ensemble, 0)
+        assert torch.backends.cudnn.allow_tf32
+    assert seen == [False]
 
 
 def test_absorbed_norms_are_those_of_absorbed_networks(ensemble: Ensemble) -> None:

@@ -69,7 +69,7 @@ def made_up(
         ends = [math.nan if seed == 0 else 0.9 if seed < many else 0.6 for seed in range(settings.rate_runs)]
         stages[higher_rates.__name__] += rows_of(PLAIN, 44, "error", ends, epoch=5, rate=rate)
     for words in PILOTS:
-        for quantity, number in (("loss", 0.045), ("test_error", 0.115)):
+        for quantity, number in (("loss", 0.045), ("test_error", 0.115), ("squares", 1234.4)):
             rows = rows_of(RESIDUAL, 20, quantity, [number] * 3, epoch=settings.epochs)
             stages.setdefault(f"pilot, {words}", []).extend(rows)
     return results_with(settings, stages)
@@ -223,6 +223,12 @@ def test_the_pilot_only_shows_levels() -> None:
     pilots = [row for row in rows.values() if row.condition.startswith("pilot")]
     assert len(pilots) == 3
     assert not any(row.headline for row in pilots)
+
+
+def test_the_pilot_tells_its_norms_beside_table_4s() -> None:
+    rows = rows_by_condition(STUDY, made_up(), "printed-losses")
+    details = {row.detail for row in rows.values() if row.condition.startswith("pilot")}
+    assert {each.partition(";")[0] for each in details} == {"‖r‖² 1,234, 1,311 in the paper"}
 
 
 # Plans ---------------------------------------------------------------------------------------------------------

@@ -47,10 +47,12 @@ def path_lengths(epochs: Iterable[int], steps: int, samples: TensorSet, count: i
     at = {epoch * steps: epoch for epoch in epochs}
 
     def rows(ensemble: Ensemble, step: int) -> Rows:
+        from skiplab.reproduction.arithmetic import full_float32
         from skiplab.studies.littwin2017.path_measures import path_rows
 
         few = (samples.inputs[:count], samples.labels[:count])
-        found = path_rows(ensemble, *few, at_once=at_once)
+        with full_float32():  # in tf32 parts need not add up to the output as closely as path_depth asks
+            found = path_rows(ensemble, *few, at_once=at_once)
         named = {"network": "member", "length": "layer"}
         return [
             {"epoch": at[step], **{named.get(key, key): value for key, value in row.items()}} for row in found
