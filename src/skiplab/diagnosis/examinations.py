@@ -42,7 +42,7 @@ from skiplab.subjects import Subject
 FEWEST_STEPS, MOST_STEPS = 8, 60  # of Lanczos for the extremes
 FEWEST_PRODUCTS, MOST_PRODUCTS = 6, 40  # for the trace
 LARGE = 2_000_000  # parameters from which the spectrum of the whole Hessian says nothing within minutes
-NOISE_DRAWS, SYMMETRY_DRAWS = 3, 5
+NOISE_DRAWS = 3
 
 
 @dataclass(frozen=True)
@@ -237,13 +237,13 @@ EXAMINATIONS = (
     Examination(
         "permutation_symmetry",
         "whether units could be exchanged without a change",
-        lambda scan: 4 + SYMMETRY_DRAWS,
-        _direct(symmetry.permutation_symmetry, draws=SYMMETRY_DRAWS),
+        lambda scan: 4 + 0.5 * scan.weight_layers * symmetry.permutations_of(max(1, scan.weight_layers)),
+        _direct(symmetry.permutation_symmetry),
     ),
     Examination(
         "rescaling_symmetry",
         "whether layers could be rescaled without a change",
-        lambda scan: 4 + SYMMETRY_DRAWS,
-        _direct(symmetry.rescaling_symmetry, draws=SYMMETRY_DRAWS),
+        lambda scan: 4 + 0.5 * symmetry.MOST_PAIRS,
+        _direct(symmetry.rescaling_symmetry),
     ),
 )

@@ -39,11 +39,27 @@ class Estimate:
         return Estimate(value, value, value)
 
     @staticmethod
-    def mean(samples: Tensor, dim: int = -1) -> Estimate:
-        """The mean along an axis with Student's interval, mean ± t·s/√n; of one sample the interval has no ends."""
+    def mean(samples: Tensor, dim: int = -1, parts: int = 1) -> Estimate:
+        """The mean along an axis with Student's interval, mean ± t·s/√n; of one sample the interval has no ends.
+
+        Samples in ``parts`` of equal size, one after the other, of which each is sampled by itself, say nothing by
+        how parts differ: the error is that within them, with Welch's degrees of freedom, (Σv)² / Σ(v²/(n + 1)) − 2 by
+        the variances v of n samples each (Biometrika 34, 1947).
+        """
         count = samples.shape[dim]
-        spread = samples.std(dim) if count > 1 else torch.zeros_like(samples.mean(dim))
-        return Estimate.of_stderr(samples.mean(dim), spread / math.sqrt(count), count)
+        if parts == 1:
+            spread = samples.std(dim) if count > 1 else torch.zeros_like(samples.mean(dim))
+            return Estimate.of_stderr(samples.mean(dim), spread / math.sqrt(count), count)
+        from scipy import stats
+
+        within = samples.movedim(dim, -1).unflatten(-1, (parts, -1))
+        variances = within.var(-1) / (within.shape[-1] * parts**2)  # of each part's share in the mean
+        variance = variances.sum(-1)
+        freedom = (within.shape[-1] + 1) * variance.square() / variances.square().sum(-1) - 2
+        freedom = freedom.nan_to_num(float(parts)).clamp_min(1)  # 0 / 0 where nothing varies
+        t = torch.as_tensor(stats.t.ppf(0.5 + LEVEL / 2, freedom.cpu().numpy())).to(variance)
+        value, half = samples.mean(dim), t * variance.sqrt()
+        return Estimate(value, value - half, value + half)
 
     @staticmethod
     def of_stderr(value: Tensor, stderr: Tensor, count: int) -> Estimate:
