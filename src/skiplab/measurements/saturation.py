@@ -13,8 +13,10 @@ tanh"). What *saturated* means depends on the ``kind``:
   gradient or none, and *always active*, positive for every sample, are as good as linear. A channel is one unit,
   active if it is at any position.
 
-Modules that act as rectifiers, such as transformers' GELU written out with tanh, are rectifiers as a whole. Gates
-inside a recurrent layer's one function cannot be seen, and the result says so.
+Modules that act as rectifiers, such as transformers' GELU written out with tanh, are rectifiers as a whole. The gates
+of torch's recurrent layers and cells, which are called inside one function, have a row each over all steps ("memory:
+forget gate, sigmoid"; of several layers or directions "memory: forget gate l1 reverse, sigmoid", as torch names their
+weights): see ``recurrent_gates``.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from skiplab.checks import Refused, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_watcher import ActivationSums, ActivationWatcher
 from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.recurrent_gates import behind_dropout
 from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.tallies import check_names, lies_in, tallied, told
 from skiplab.subjects import Subject
@@ -156,14 +159,18 @@ def saturation(
         always_active=found.table(lambda row: row.shares[2]),
         samples=found.samples,
         first_not_finite=tuple(found.first_not_finite),
-        unseen=_unseen(subject.module, layers),
+        unseen=_unseen(subject, layers),
     )
 
 
-def _unseen(module: nn.Module, layers: Sequence[str] | None) -> str:
+def _unseen(subject: Subject, layers: Sequence[str] | None) -> str:
     parts = [
         f"{name or 'the network'} ({type(part).__name__})"
-        for name, part in module.named_modules()
-        if isinstance(part, nn.RNNBase | nn.RNNCellBase) and lies_in(name, layers)
+        for name, part in subject.module.named_modules()
+        if isinstance(part, nn.RNNBase) and lies_in(name, layers) and behind_dropout(part, subject.train_mode)
     ]
-    return f"{shown(parts)}, whose gates are inside one function" if parts else ""
+    return (
+        f"the upper layers of {shown(parts)}, whose input dropout draws; measure in evaluation"
+        if parts
+        else ""
+    )
