@@ -29,7 +29,7 @@ from skiplab.measurements.result import Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, is_lone_sample
 from skiplab.subjects.failures import LONE_SAMPLE
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.rectifiers import is_rectifier
 from skiplab.subjects.subject import LossFunction
 
@@ -136,7 +136,7 @@ def activation_patterns(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> ActivationPatterns:
     """Note which units of the named layers (default: all rectifier modules) are active for each input.
 
@@ -150,7 +150,7 @@ def activation_patterns(
     >>> print(repr(patterns).splitlines()[0])
     Activation of 2 layers, 16 inputs, 16 units
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, loss_fn=loss_fn)
     names = _chosen(subject.module, layers)
     found = []

@@ -27,7 +27,7 @@ from skiplab.measurements.tallies import check_names, square_sum, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.following import Call
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.residual_blocks import ADDITIONS, PassGraph, ResidualBlock, ResidualBlocks
 from skiplab.subjects.subject import LossFunction
 
@@ -82,7 +82,7 @@ def branch_ratios(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> BranchRatios:
     """Compare every residual branch with its shortcut, in one forward pass per batch.
 
@@ -100,7 +100,7 @@ def branch_ratios(
       addition  ratio  growth
     0        0    0.5     1.5
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, loss_fn=loss_fn, train_mode=mode == "train")
     check_names(subject.module, layers)
     known: dict[str, ResidualBlock] = {}

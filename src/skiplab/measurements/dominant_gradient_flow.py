@@ -27,7 +27,7 @@ from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, sliced
 from skiplab.subjects.blocks import Blocks
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction
 
 # Samples that go back together: few stay in a CPU's caches, many fill a GPU.
@@ -92,7 +92,7 @@ def dominant_gradient_flow(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     final: str | None = None,
     samples_at_once: int | None = None,
 ) -> DominantGradientFlow:
@@ -106,7 +106,7 @@ def dominant_gradient_flow(
     >>> found.layers, found.by_mean.shape  # (networks, samples, layers)
     (('0', '2'), torch.Size([1, 16, 2]))
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
     at_once = samples_at_once or AT_ONCE.get(subject.device.type, AT_ONCE["cuda"])
     whole_numbers(samples_at_once=at_once)
@@ -146,10 +146,10 @@ def flow_matrix(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     final: str | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> Tensor:
     """Θ itself for one layer, (E, B, i, j, p); mind its size, i · j · p numbers per sample."""
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = in_mode(Subject.of(target, criterion=criterion, loss_fn=loss_fn), batch, mode)
     end, chosen = _final(subject, final), _chosen(subject, [layer])
 

@@ -32,7 +32,7 @@ from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of, outside_inference_mode
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion
 
 
@@ -195,7 +195,7 @@ def gradient_shattering(
     *,
     criterion: Criterion | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     outputs: str | int = "sum",
     samples_at_once: int | None = None,
 ) -> GradientShattering:
@@ -225,7 +225,7 @@ def gradient_shattering(
     require(
         layers is None or len(layers) > 0, "layers is empty; name a layer, or leave it out for the input."
     )
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, criterion=criterion)
     quantity = quantity_of(outputs, subject.criterion)
     places = (None,) if layers is None else tuple(dict.fromkeys(layers))

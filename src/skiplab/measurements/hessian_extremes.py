@@ -97,7 +97,7 @@ def hessian_extremes(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     k: int = 1,
     which: str = "both",
     kind: str = "hessian",

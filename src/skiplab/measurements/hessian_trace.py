@@ -82,7 +82,7 @@ def hessian_trace(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     products: int | None = None,
     kind: str = "hessian",
     seed: int = 0,

@@ -38,7 +38,7 @@ from skiplab.measurements.tallies import check_names, lies_in, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.blocks import shown
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.rectifiers import KNOWN, is_rectifier
 from skiplab.subjects.subject import LossFunction
 
@@ -111,7 +111,7 @@ def saturation(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> Saturation:
     """Look for activations that no longer respond, in one forward pass per batch.
 
@@ -128,7 +128,7 @@ def saturation(
     >>> bool(saturation(wide, x).saturated > 0.9)
     True
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, loss_fn=loss_fn, train_mode=mode == "train")
     check_names(subject.module, layers)
     foreign = {

@@ -49,7 +49,7 @@ from skiplab.measurements.symmetric_changes import (
 from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.subjects.weight_layers import check_weight_layers, left_out, units_of, weight_layers
 from skiplab.subjects.wiring import wiring
@@ -184,7 +184,7 @@ def rescaling_symmetry(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     factor: float = 10.0,
     draws: int | str | None = "even",
     seed: int | Sequence[int] = 0,
@@ -203,7 +203,7 @@ def rescaling_symmetry(
     >>> print(repr(found).splitlines()[0])
     Symmetry of 1 network, 3 rescalings by 10 among 3 layers, every pair once, 16 samples
     """
-    warn_of_fresh_statistics(target, mode, "train")
+    mode = chosen_mode(target, mode, "train")
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     factor = positive("factor", factor, 10)
     _check_draws(draws)
@@ -239,7 +239,7 @@ def permutation_symmetry(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     draws: int | str = "even",
     seed: int | Sequence[int] = 0,
     tell: Tell | None = None,
@@ -254,7 +254,7 @@ def permutation_symmetry(
     >>> bool(permutation_symmetry(model, (x, y)).mean_change < 1e-5)
     True
     """
-    warn_of_fresh_statistics(target, mode, "train")
+    mode = chosen_mode(target, mode, "train")
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     _check_draws(draws)
     check_weight_layers(subject.module, layers)

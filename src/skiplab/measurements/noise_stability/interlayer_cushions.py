@@ -31,7 +31,7 @@ from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import LossFunction
 from skiplab.telling import Counted, Tell
 
@@ -73,7 +73,7 @@ def interlayer_cushions(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str | tuple[str, str]] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     over: str = "sample",
     probes: int | None = None,
     seed: int = 0,
@@ -91,6 +91,7 @@ def interlayer_cushions(
     (('0', '1 → 4'), torch.Size([1, 16, 2]))
     """
     one_of("over", over, OVER)
+    mode = chosen_mode(target, mode)
     require(
         over == "sample" or mode == "train",
         f"over is {over!r} but mode {mode!r}, in which samples do not depend on each other; choose mode='train'.",
@@ -98,7 +99,6 @@ def interlayer_cushions(
     if probes is not None:
         whole_numbers(least=0, probes=probes)
     seeded(seed)
-    warn_of_fresh_statistics(target, mode)
     subject = Subject.of(target) if loss_fn is None else Subject.of(target, loss_fn=loss_fn)
     spans = _spans(subject, layers)
     stream = torch_generator(seed, "interlayer cushions")

@@ -30,7 +30,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.failures import described
 from skiplab.subjects.hooks import first_argument, visited
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import LossFunction
 from skiplab.subjects.weight_layers import (
     WeightLayer,
@@ -105,7 +105,7 @@ def layer_cushions(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     identities: Mapping[str, Tensor] | None = None,
 ) -> LayerCushions:
     """Measure the cushions of linear and convolutional layers (default: all) for every sample.
@@ -118,7 +118,7 @@ def layer_cushions(
     >>> found.cushions.shape, bool((found.cushions <= 1).all())  # (networks, samples, layers)
     (torch.Size([1, 16, 3]), True)
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target) if loss_fn is None else Subject.of(target, loss_fn=loss_fn)
     check_weight_layers(subject.module, layers)
     known = weight_layers(subject.module)
