@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,10 @@ class ActivationPatterns(Result):
     reference = "Balduzzi et al. (2017), figures 3 and 4"
     yardstick = "rectifiers that act as coin flips have 0.5 and 0.25"
     marks = (("share of inputs", 0.5, "coin flips"), ("share of pairs of inputs", 0.25, "coin flips"))
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "share of inputs": "share of inputs for which a unit is active",
+        "share of pairs of inputs": "share of pairs of inputs for both of which a unit is active",
+    }
 
     active: Mapping[str, Tensor]
     samples: int

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -45,7 +45,8 @@ class BranchRatios(Result):
     yardstick = "branches as large as their shortcuts, and without correlation, have ratio 1 and growth 1.41"
     place = "addition"
     by_decades = True
-    marks = (("ratio", 1.0, "as large as the shortcut"),)
+    marks = (("ratio", 1.0, "as large as the shortcut"), ("growth", 2**0.5, "as large, without correlation"))
+    on_axes: ClassVar[Mapping[str, str]] = {"ratio": "branch / shortcut", "growth": "sum / shortcut"}
 
     blocks: ResidualBlocks
     ratio: Tensor

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from skiplab.checks import listed, no_such, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.gradient_flows import Flows, traced
-from skiplab.measurements.result import Estimate, Result, number_of
+from skiplab.measurements.result import Estimate, Mark, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, sliced
 from skiplab.subjects.blocks import Blocks
@@ -52,6 +53,12 @@ class DominantGradientFlow(Result):
     channels: tuple[int, ...]
     found: str = ""  # which blocks, where no layers were named
 
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "share by mean ratio": "share of channels whose flow dominates, by the mean ratio",
+        "share by median ratio": "… by the median ratio",
+        "share of positions": "share of positions at which it does",
+    }
+
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """Means over samples."""
@@ -75,7 +82,7 @@ class DominantGradientFlow(Result):
         return f"flows without order dominate in {self._without_order:.3g} of the positions"
 
     @property
-    def marks(self) -> Sequence[tuple[str, float, str]]:
+    def marks(self) -> Sequence[Mark]:
         """What the yardstick says of the share of positions."""
         return (("share of positions", self._without_order, "flows without order"),)
 

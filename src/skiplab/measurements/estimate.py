@@ -140,9 +140,26 @@ class Estimate:
 
 
 def over_networks(estimate: Estimate) -> Estimate:
-    """The mean over networks, whose spread is what a further one would differ by; the diverged ones are left out."""
-    known = ~estimate.value.isnan().all(1)
-    return Estimate.mean(estimate.value[known], 0) if bool(known.any()) else estimate[0]
+    """The mean over networks, whose spread is what a further one would differ by; the diverged ones are left out.
+
+    Where the value of some network is open, so is the mean: it lies between the means of the limits, each with its
+    own spread, but not beyond the limits of all networks.
+    """
+    known = ~(estimate.value.isnan() & estimate.low.isnan()).all(1)
+    if not bool(known.any()):
+        return estimate[0]
+    found = estimate[known]
+    mean = Estimate.mean(found.value, 0)
+    limited = ~found.settled & found.low.isfinite() & found.high.isfinite()
+    open_ = limited.any(0)
+    if not bool(open_.any()):
+        return mean
+    ends = []
+    for end, side in ((found.low, "low"), (found.high, "high")):
+        spread = getattr(Estimate.mean(end, 0), side)
+        ends.append(spread.clamp(found.low.amin(0), found.high.amax(0)))
+    low, high = (torch.where(open_, *pair) for pair in zip(ends, (mean.low, mean.high), strict=True))
+    return Estimate(torch.where(open_, (low + high) / 2, mean.value), low, high, mean.level, open_)
 
 
 def _told_apart(*numbers: float) -> list[str]:

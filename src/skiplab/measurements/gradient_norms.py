@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ class GradientNorms(Result):
 
     title = "Gradient norm"
     by_decades = True
+    on_axes: ClassVar[Mapping[str, str]] = {"norm": "norm ‖∂L/∂x‖, mean over samples"}
     reference = "Orhan & Pitkow (2018); orhan2017, figure 8a"
     yardstick = "where gradients keep their size the slope is 0"
 

@@ -28,7 +28,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result, number_of
+from skiplab.measurements.result import Mark, Result, number_of
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of, outside_inference_mode
@@ -96,9 +96,10 @@ class GradientShattering(Result):
         return f"{white}; one gradient for all samples 1, inf and 1"
 
     @property
-    def marks(self) -> Sequence[tuple[str, float, str]]:
-        """White noise."""
-        values = self._white_rank, self.gradients.shape[1] ** -0.5, 0.0
+    def marks(self) -> Sequence[Mark]:
+        """White noise, whose rank depends on how many numbers each part has."""
+        ranks = tuple(each._white_rank for each in (self, *self.parts.values()))
+        values = ranks if self.parts else ranks[0], self.gradients.shape[1] ** -0.5, 0.0
         return tuple((name, value, "white noise") for name, value in zip(self.estimates, values, strict=True))
 
     @property

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +59,14 @@ class LayerSignals(Result):
     yardstick = "a layer that keeps the size of what it is given has gain 1"
     by_decades = True
     marks = (("gain", 1.0, "size kept"),)
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "gain": "gain RMS(W x) / RMS(x)",
+        "output": "output RMS(W x + b)",
+        "variation": "variation, the share that differs between samples",
+        "gradient": "gradient ‖∂L/∂W‖ / ‖W‖",
+        "weight": "weight RMS(W)",
+        "zero weights": "share of weights that are 0",
+    }
 
     layers: tuple[str, ...]
     gain: Tensor

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor, nn
 
@@ -59,6 +59,11 @@ class Saturation(Result):
     reference = "Glorot & Bengio (2010), section 3, on saturated units; limits are ours"
     yardstick = "an activation that responds to all samples has 0 in each column"
     place = "activation"
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "saturated": "share of numbers, or rows of a softmax, that are saturated",
+        "never active": "share of units that are never active",
+        "always active": "share of units that are always active",
+    }
 
     layers: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -84,7 +89,7 @@ class Saturation(Result):
     @property
     def missing(self) -> str:
         """Why an activation has no number: a rectifier has no side on which it saturates."""
-        return "of another kind or not finite" if self.first_not_finite else "of another kind"
+        return "of another kind or not finite" if any(self.first_not_finite) else "of another kind"
 
     @property
     def based_on(self) -> str:

@@ -37,7 +37,7 @@ from skiplab.checks import one_of, positive, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.answers import Tally, answers, decides
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result, number_of
+from skiplab.measurements.result import Mark, Result, number_of
 from skiplab.measurements.symmetric_changes import (
     chained_pairs,
     companions,
@@ -117,7 +117,7 @@ class Symmetry(Result):
         return f"a network with this symmetry has 0, up to rounding{kept}"
 
     @property
-    def marks(self) -> Sequence[tuple[str, float, str]]:
+    def marks(self) -> Sequence[Mark]:
         """The yardstick's numbers: no change, and all answers kept."""
         return tuple((name, float(number > 0), "symmetric") for number, name in enumerate(self.estimates))
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +48,7 @@ class InterlayerCushions(Result):
     reference = "yu2019, section 5; Arora et al. (2018)"
     yardstick = "a random direction has 1"
     marks = (("mean", 1.0, "random direction"), ("median", 1.0, "random direction"))
+    on_axes: ClassVar[Mapping[str, str]] = {"mean": "mean over samples", "median": "median over samples"}
 
     layers: tuple[str, ...]
     cushions: Tensor

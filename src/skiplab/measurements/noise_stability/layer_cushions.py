@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from skiplab.checks import Refused, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
-from skiplab.measurements.result import Estimate, Result, number_of
+from skiplab.measurements.result import Estimate, Mark, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.failures import described
@@ -53,6 +53,11 @@ class LayerCushions(Result):
     """
 
     title = "Layer cushion"
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "median": "median over samples of ‖A x‖ / (‖A‖ ‖x‖)",
+        "mean": "mean over samples",
+        "least": "least of these samples",
+    }
     reference = "yu2019, section 5; Arora et al. (2018)"
 
     layers: tuple[str, ...]
@@ -91,6 +96,11 @@ class LayerCushions(Result):
     def based_on(self) -> str:
         """How many samples there were."""
         return number_of(self.gains.shape[1], "sample")
+
+    @property
+    def marks(self) -> Sequence[Mark]:
+        """What random weights have in each layer."""
+        return tuple((name, self.random, "random weights") for name in self.estimates)
 
     @property
     def yardstick(self) -> str:

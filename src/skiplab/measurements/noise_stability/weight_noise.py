@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +39,10 @@ class WeightNoise(Result):
     """
 
     title = "Change under weight noise"
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "change": "relative change of the outputs ‖y′ − y‖ / ‖y‖",
+        "agreement": "share of samples with the same answer",
+    }
     reference = "yu2019, sections 1 and 5"
 
     layers: tuple[str, ...]
