@@ -43,7 +43,7 @@ def by_place(result: Result) -> Any:
     Each network has a line of its own; of many it is their mean, with the interval of that. Panels stand above each
     other, so that a layer is at one place in all, and only the lowest names the layers.
     """
-    known = _known(result)
+    known = drawn_quantities(result)
     count = len(result.places)
     columns = 2 if len(known) > 3 and count <= MOST_NAMES else 1
     rows = -(-len(known) // columns)
@@ -139,7 +139,7 @@ def shortened(name: str) -> str:
     return f"{name[:half]}…{name[1 - half :]}"
 
 
-def _known(result: Result) -> list[tuple[str, Estimate]]:
+def drawn_quantities(result: Result) -> list[tuple[str, Estimate]]:
     """The quantities with a value or limits in some layer; the first where nothing is known of any."""
     every = list(result.estimates.items())
     found = [

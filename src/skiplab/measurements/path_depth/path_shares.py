@@ -77,8 +77,10 @@ class PathDepth(Result):
         from skiplab.measurements import result_plots  # here, since measuring needs no matplotlib
 
         figure = super().plot()
-        depths = [self.depth.value] if self.gradient is None else [self.depth.value, self.gradient_depth]
-        for panel, own in zip(figure.axes, depths, strict=True):
+        quantities = [name for name, _ in result_plots.drawn_quantities(self)]
+        figure.axes[-1].set_xlabel("path length (residual blocks)")
+        for panel, name in zip(figure.axes, quantities, strict=True):
+            own = self.depth.value if name == "of the output" else self.gradient_depth
             places = own.tolist() if len(own) <= result_plots.MOST_LINES else [float(own.mean())]
             for number, place in enumerate(places):
                 words = "" if number else "effective depth"
