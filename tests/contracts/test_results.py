@@ -187,7 +187,7 @@ def test_every_measurement_is_called_in_one_way(name: str) -> None:
     names = {each.name: each for each in rest}
     common = [name for name in ("criterion", "loss_fn", "layers", "mode") if name in names]
     assert list(names)[: len(common)] == common
-    assert names["mode"].default == "eval"
+    assert names["mode"].default is None
     assert names["layers"].default is None
     assert not {"parameters", "wrt"} & set(names)
     assert len(rest) <= 12

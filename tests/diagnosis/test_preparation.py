@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ STREAM = torch_generator(11, "test preparation")
 X = torch.randn(N, 12, generator=STREAM)
 NUMBERS = torch.randn(N, 1, generator=STREAM)
 LABELS = torch.randint(3, (N,), generator=STREAM)
-IDS = {"off-centre-inputs", "unequal-inputs", "off-centre-targets"}
+IDS = {"off-centre-inputs", "unequal-inputs", "off-centre-targets", "wide-targets"}
 
 
 def mlp(inputs: int = 12, outputs: int = 3, width: int = 32) -> nn.Sequential:
@@ -95,6 +96,17 @@ def test_the_start_and_the_targets_are_told_over_the_targets_variance() -> None:
     assert found.targets == pytest.approx(float(targets.square().mean() / variance), rel=1e-5)
 
 
+def test_how_far_outputs_have_to_reach_is_told_by_standard_deviations() -> None:
+    network, targets = mlp(outputs=2), 1e4 * torch.cat([NUMBERS, NUMBERS.flip(0)], 1)
+    found = seen(network, X, targets, criterion=nn.MSELoss())
+    deviations = [each.detach().var(0, unbiased=False).mean().sqrt() for each in (targets, network(X))]
+    own = float(deviations[0])
+    assert found.reach == pytest.approx(min(own, float(deviations[0] / deviations[1])), rel=1e-5)
+    network[-1].weight.data.zero_()  # a head that starts at 0 has nothing to divide by
+    assert seen(network, X, targets, criterion=nn.MSELoss()).reach == pytest.approx(own, rel=1e-5)
+    assert math.isnan(seen(mlp(), X, LABELS).reach)
+
+
 # What is warned of ---------------------------------------------------------------------------------------------
 
 
@@ -116,6 +128,28 @@ def test_an_unscaled_column_is_named_by_its_number() -> None:
     found = blamed(mlp(), wide(1000.0), LABELS)
     assert found["unequal-inputs"].severity == "warning"
     assert found["unequal-inputs"].words.startswith("column 5 of the inputs varies")
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e6])
+def test_targets_of_huge_scale_are_named(factor: float) -> None:
+    found = blamed(mlp(outputs=1), X, factor * NUMBERS, criterion=nn.MSELoss())
+    assert found["wide-targets"].where == ("the targets",)
+    assert found["wide-targets"].severity == "warning"
+    assert "divide the targets by their standard deviation" in found["wide-targets"].words
+    assert not blamed(mlp(outputs=1), X, factor * NUMBERS, criterion=nn.L1Loss())
+
+
+def test_targets_of_usual_scale_are_in_reach_of_a_head_of_zeros_and_of_small_and_large_outputs() -> None:
+    for factor in (0.0, 1e-6, 1.0):
+        network = mlp(outputs=1)
+        network[-1].weight.data.mul_(factor)
+        network[-1].bias.data.zero_()
+        for scale in (1e-3, 1.0, 100.0):
+            found = blamed(network, X, scale * NUMBERS, criterion=nn.MSELoss())
+            assert "wide-targets" not in found, (factor, scale)
+    large = mlp(outputs=1)
+    large[-1].weight.data.mul_(1e6)  # whose outputs are as wide as the targets
+    assert "wide-targets" not in blamed(large, X, 1e6 * NUMBERS, criterion=nn.MSELoss())
 
 
 @pytest.mark.parametrize("criterion", [nn.MSELoss(), F.mse_loss])

@@ -26,6 +26,7 @@ FINDINGS = {
     "shattered-gradients", "degenerate-curvature", "negative-curvature", "sharp-curvature", "dependent-units",
     "overlapping-weights", "noise-sensitive", "gradient-leaks", "shallow-paths", "deep-paths", "symmetric-units",
     "not-finite", "off-centre-inputs", "unequal-inputs", "off-centre-targets",
+    "wide-targets",
 }  # fmt: skip
 
 

@@ -120,6 +120,62 @@ def test_what_is_planned_is_what_is_held(dtype, steps):
     assert held == pytest.approx(planned, rel=0.02)
 
 
+OTHERS = """
+import sys
+import torch
+from skiplab import linear_algebra as la
+from skiplab.randomness import torch_generator
+
+def status(name):
+    line = next(line for line in open("/proc/self/status") if line.startswith(name))
+    return int(line.split()[1]) * 1024
+
+what, dtype, count, members = sys.argv[1], getattr(torch, sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+size, stream = 600_000, torch_generator(0, "memory")
+diagonal = torch.cat([torch.linspace(1, 2, size - 40, dtype=dtype), torch.linspace(3, 50, 40, dtype=dtype)])
+how = {"lead": (members,), "dtype": dtype}
+
+def run(count):
+    if what == "trace":
+        la.xtrace(lambda v: v * diagonal, size, count, stream, **how)
+        return la.trace_held(members, size, dtype)
+    block = int(what)
+    la.extreme_eigenvalues(
+        lambda v: v * diagonal, size, block, stream, tolerance=1e-15, max_steps=count, block=block, **how
+    )
+    return la.extremes_held(members, size, block)
+
+run(4)  # what torch loads when it is first used
+open("/proc/self/clear_refs", "w").write("5")
+before = status("VmRSS")
+held = run(count)
+print(status("VmHWM") - before, held.bytes(count))
+"""
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux says what a process has held at most"
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("members", ["1", "2"])
+@pytest.mark.parametrize(
+    ("what", "count"), [("1", "5"), ("1", "20"), ("2", "9"), ("trace", "6"), ("trace", "20")]
+)
+def test_extremes_and_traces_hold_what_is_planned(what, count, members, dtype):
+    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "100000", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", OTHERS, what, dtype, count, members]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    held, planned = map(int, answer.stdout.split())
+    assert held == pytest.approx(planned, rel=0.02)
+
+
+def test_what_fits_is_what_is_held():
+    held = memory.extremes_held(2, 1000, 1)
+    for budget in (held.bytes(7), held.bytes(8) - 1):
+        assert held.fitting(budget) == 7
+    assert held.fitting(100) == 0
+
+
 def test_what_graphs_hold_is_not_free(monkeypatch):
     for name, value in (("mem_get_info", (1000, 5000)), ("memory_reserved", 300), ("memory_allocated", 120)):
         monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from skiplab.measurements.estimate import Estimate, joined
+from skiplab.measurements.estimate import Estimate, joined, over_networks
 from skiplab.measurements.result import Result, number_of
 from skiplab.randomness import torch_generator
 
@@ -54,6 +57,17 @@ def test_samples_without_a_value_are_left_out_of_the_median() -> None:
 def test_too_few_samples_leave_the_question_open(estimate: Estimate) -> None:
     assert not estimate.settled.any()
     assert str(estimate[0]) == "unknown"
+
+
+def test_a_mean_of_parts_has_the_error_within_them() -> None:
+    shifts = torch.tensor([0.0, 10.0, -5.0, 100.0], dtype=torch.float64).repeat_interleave(5)
+    samples = normal(4_000, 20) + shifts
+    found = Estimate.mean(samples, parts=4)
+    held = ((found.low <= shifts.mean()) & (shifts.mean() <= found.high)).double().mean().item()
+    assert 0.94 < held < 0.97
+    assert float((found.high - found.low).mean()) < 1.2  # of all together it would be 42
+    exact = Estimate.mean(torch.ones(2, 6), parts=3)
+    assert exact.low.tolist() == exact.high.tolist() == [1, 1]
 
 
 def test_words_of_an_estimate() -> None:
@@ -178,6 +192,24 @@ def test_the_ends_are_ordered_by_what_is_shown() -> None:
     assert lines[1] == "  length: 0.9 (0.8 to 1) in b … 0.96 (0.46 to 1.06) in a"
 
 
+@pytest.mark.parametrize("networks", [2, 20])
+def test_the_mean_over_networks_is_open_where_that_of_one_is(networks: int) -> None:
+    lows = normal(networks, 3).abs()
+    marks = torch.zeros(networks, 3, dtype=torch.bool)
+    marks[:, 1] = True  # open in all, in one, and in none
+    marks[0, 2] = True
+    highs = torch.where(marks, lows + 1, lows)
+    found = over_networks(Estimate((lows + highs) / 2, lows, highs, unresolved=marks))
+    assert found.settled.tolist() == [True, False, False]
+    assert found.unresolved.tolist() == [False, True, True]
+    assert found.value[0].item() == pytest.approx(lows[:, 0].mean().item())
+    assert bool((found.low <= lows.mean(0)).all())
+    assert bool((found.high >= highs.mean(0)).all())
+    assert bool((found.low >= lows.amin(0))[1:].all() & (found.high <= highs.amax(0))[1:].all())
+    one = over_networks(Estimate.between(lows[:1], highs[:1] + 1))
+    assert (one.low.tolist(), one.high.tolist()) == (lows[0].tolist(), (highs[0] + 1).tolist())
+
+
 def test_a_notebook_shows_the_text_and_the_first_rows() -> None:
     html = Lengths(("a<b", "c"), normal(30, 2))._repr_html_()
     assert "a&lt;b" in html
@@ -215,15 +247,98 @@ def test_a_figure_marks_no_open_question_with_a_point() -> None:
 
 @pytest.mark.parametrize(("networks", "lines"), [(2, 2), (20, 1)])
 def test_the_figure_draws_networks_or_the_mean_of_many(networks: int, lines: int) -> None:
-    axes = Lengths(("a", "b", "c"), normal(networks, 3)).plot().axes[0]
-    assert len(axes.lines) == lines
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
-    key = axes.get_legend()
+    figure = Lengths(("a", "b", "c"), normal(networks, 3)).plot()
+    assert figure.get_suptitle() == "Length"
+    first, last = figure.axes
+    assert len(first.lines) == lines
+    assert [text.get_text() for text in last.get_xticklabels()] == ["a", "b", "c"]
+    key = first.get_legend()
     names = [text.get_text() for text in key.get_texts()] if key else []
     assert names == [f"network {number}" for number in range(networks) if lines > 1]
-    assert (axes.get_title("left"), axes.get_ylabel()) == ("Length", "exact")
-    many = Lengths(tuple(map(str, range(40))), normal(1, 40)).plot().axes[0]
-    assert len(many.get_xticks()) < 10
+
+
+@pytest.mark.parametrize("count", [5, 12, 13, 36, 37, 92, 400])
+@pytest.mark.parametrize("name", ["{}", "layer{}", "encoder.layers.{}.self_attention.in_proj_weight"])
+def test_names_of_layers_stand_apart_however_many_there_are(count: int, name: str) -> None:
+    names = tuple(name.format(number) for number in range(count))
+    figure = Lengths(names, normal(1, count)).plot()
+    figure.draw_without_rendering()
+    axes = figure.axes[-1]
+    labels = [label for label in axes.get_xticklabels() if label.get_text()]
+    assert len(labels) >= min(count, 18)
+    boxes = [label.get_window_extent() for label in labels]
+    if labels[0].get_rotation() in (0, 90):
+        gaps = [right.x0 - left.x1 for left, right in itertools.pairwise(boxes)]
+    else:  # slanted: lines of text are as far apart as their ends
+        across = math.sin(math.radians(labels[0].get_rotation()))
+        size = labels[0].get_fontsize() * figure.dpi / 72
+        gaps = [(right.x1 - left.x1) * across - size for left, right in itertools.pairwise(boxes)]
+    assert min(gaps) > 0
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes)
+    assert all(box.y0 >= figure.bbox.y0 for box in boxes)
+    assert axes.get_window_extent().height > 0.6 * figure.dpi  # inches: names leave room for the curve
+
+
+class Several(Lengths):
+    """Three quantities: one has limits only, of one nothing is known."""
+
+    on_axes: ClassVar[Mapping[str, str]] = {"share": "share of units"}
+    marks = (("share", 0.5, "half"), ("limits", [0.1, 0.2, 0.3], "random weights"))
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """Exact, open and unknown."""
+        return {
+            "share": Estimate.exact(self.lengths),
+            "limits": Estimate.between(self.lengths, self.lengths + 1),
+            "nothing": Estimate.exact(self.lengths * torch.nan),
+        }
+
+
+@pytest.mark.parametrize("networks", [1, 3])
+def test_every_quantity_of_which_something_is_known_has_a_panel(networks: int) -> None:
+    figure = Several(("a", "b", "c"), normal(networks, 3)).plot()
+    assert figure.get_suptitle() == "Length"
+    panels = [panel for panel in figure.axes if panel.get_visible()]
+    assert [panel.get_title("left") for panel in panels] == ["share of units", "limits"]
+    named = ["".join(text.get_text() for text in panel.get_xticklabels()) for panel in panels]
+    assert named == ["", "abc"]
+    assert [panel.get_xlabel() for panel in panels] == ["", "layer"]
+    assert panels[0].get_xlim() == panels[1].get_xlim()
+    keys = [[text.get_text() for text in panel.get_legend().get_texts()] for panel in panels]
+    several = [f"network {number}" for number in range(networks) if networks > 1]
+    assert keys == [[*several, "half"], ["random weights"]]
+    dashed = [line for line in panels[1].get_lines() if line.get_label() == "random weights"]
+    assert dashed[0].get_ydata().tolist() == [0.1, 0.2, 0.3]
+    figure.draw_without_rendering()
+
+
+def test_many_quantities_of_few_layers_stand_in_two_columns() -> None:
+    class Five(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """Five quantities."""
+            return {f"quantity {number}": Estimate.exact(self.lengths) for number in range(5)}
+
+    few, many = Five(("a", "b"), normal(1, 2)).plot(), Five(tuple("abcdefghijklm"), normal(1, 13)).plot()
+    assert [panel.get_visible() for panel in few.axes] == [True] * 5 + [False]
+    named = [bool([text for text in panel.get_xticklabels() if text.get_text()]) for panel in few.axes[:5]]
+    assert named == [False, False, False, True, True]  # the lowest of each column
+    assert len(many.axes) == 5
+
+
+def test_an_interval_that_reaches_down_to_0_does_not_flatten_a_logarithmic_axis() -> None:
+    class Decades(Lengths):
+        by_decades = True
+
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """Values that span decades, the interval of one of which holds 0."""
+            return {"size": Estimate(self.lengths, self.lengths - 0.2, self.lengths + 0.2).within(0)}
+
+    panel = Decades(("a", "b", "c"), torch.tensor([[0.1, 1.0, 9.0]])).plot().axes[0]
+    assert panel.get_yscale() == "log"
+    assert panel.get_ylim()[0] == pytest.approx(0.01)
 
 
 def test_what_spans_decades_is_drawn_so_unless_it_is_not_positive() -> None:
@@ -239,7 +354,7 @@ def test_what_spans_decades_is_drawn_so_unless_it_is_not_positive() -> None:
     assert Lengths(("a", "b", "c"), sizes).plot().axes[0].get_yscale() == "linear"
 
 
-def test_a_figure_draws_the_first_quantity_of_which_something_is_known() -> None:
+def test_a_figure_leaves_out_quantities_of_which_nothing_is_known() -> None:
     class Median(Lengths):
         @property
         def estimates(self) -> Mapping[str, Estimate]:
@@ -273,8 +388,8 @@ def test_a_figure_has_the_ends_of_open_intervals_and_what_to_compare_with() -> N
 
 def test_long_names_stay_apart_beside_the_axis_and_shares_of_0_have_their_whole_range() -> None:
     names = tuple(f"blocks.{number}.att: multi_head_attention_forward" for number in range(4))
-    axes = Lengths(names, torch.zeros(1, 4)).plot().axes[0]
-    shown = [text.get_text() for text in axes.get_xticklabels()]
+    axes, last = Lengths(names, torch.zeros(1, 4)).plot().axes
+    shown = [text.get_text() for text in last.get_xticklabels()]
     assert len(set(shown)) == 4
     assert max(map(len, shown)) <= 24
     assert axes.get_ylim() == (-0.04, 1.04)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
@@ -246,18 +247,171 @@ def test_numbers_that_are_not_finite_are_answered_and_placed() -> None:
     assert bool(both.never_active[0, 0].isfinite())
 
 
-def test_gates_of_a_recurrent_layer_are_said_to_be_left_out() -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.memory, self.head = nn.LSTM(6, 4, batch_first=True), nn.Linear(4, 2)
+# Gates ------------------------------------------------------------------------------------------------------
 
-        def forward(self, x: Tensor) -> Tensor:
-            return self.head(self.memory(x)[0].relu())
 
-    found = saturation(Net().double(), X.reshape(4, 3, 6))
-    assert found.layers == ("relu",)
-    assert "left out: memory (LSTM), whose gates are inside one function" in repr(found)
+class Remembering(nn.Module):
+    """A recurrent layer with large weights, given rows of several lengths where ``lengths`` says so."""
+
+    def __init__(self, kind: type[nn.RNNBase], lengths: list[int] | None = None, **options: Any) -> None:
+        super().__init__()
+        self.memory = kind(6, 4, **options)
+        self.lengths = lengths
+        stream = torch_generator("remembering")
+        for tensor in self.memory.parameters():
+            tensor.data = 2 * torch.randn(tensor.shape, generator=stream, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.lengths is None:
+            return self.memory(x)[0]
+        packed = pack_padded_sequence(x, self.lengths, self.memory.batch_first, enforce_sorted=False)
+        return self.memory(packed)[0].data
+
+
+def by_hand(layer: nn.RNNBase, x: Tensor, suffix: str) -> tuple[dict[str, list[Tensor]], Tensor]:
+    """What the gates give at all steps of one sample, (steps, inputs), and what the layer returns."""
+    own = {
+        name.removesuffix(suffix): each for name, each in layer.named_parameters() if name.endswith(suffix)
+    }
+    size = layer.hidden_size
+    h = torch.zeros(getattr(layer, "proj_size", 0) or size, dtype=torch.float64)
+    c = torch.zeros(size, dtype=torch.float64)
+    found: dict[str, list[Tensor]] = {}
+    steps = []
+    for row in x:
+        a = own["weight_ih_"] @ row + own.get("bias_ih_", torch.zeros(1, dtype=torch.float64))
+        b = own["weight_hh_"] @ h + own.get("bias_hh_", torch.zeros(1, dtype=torch.float64))
+        first, second, third, last = (slice(k * size, (k + 1) * size) for k in range(4))
+        if isinstance(layer, nn.LSTM):
+            values = {
+                "input gate": torch.sigmoid(a[first] + b[first]),
+                "forget gate": torch.sigmoid(a[second] + b[second]),
+                "candidate": torch.tanh(a[third] + b[third]),
+                "output gate": torch.sigmoid(a[last] + b[last]),
+            }
+            c = values["forget gate"] * c + values["input gate"] * values["candidate"]
+            values["cell"] = torch.tanh(c)
+            h = values["output gate"] * values["cell"]
+            h = own["weight_hr_"] @ h if "weight_hr_" in own else h
+        elif isinstance(layer, nn.GRU):
+            reset, update = torch.sigmoid(a[first] + b[first]), torch.sigmoid(a[second] + b[second])
+            values = {"reset gate": reset, "update gate": update}
+            values["candidate"] = torch.tanh(a[third] + reset * b[third])
+            h = (1 - update) * values["candidate"] + update * h
+        else:
+            h = torch.tanh(a + b)
+            values = {"hidden": h}
+        for name, value in values.items():
+            found.setdefault(name, []).append(value)
+        steps.append(h)
+    return found, torch.stack(steps)
+
+
+LAYERS: dict[str, tuple[type[nn.RNNBase], dict[str, Any]]] = {
+    "lstm": (nn.LSTM, {"batch_first": True}),
+    "lstm-deep-both-ways": (nn.LSTM, {"num_layers": 2, "bidirectional": True}),
+    "lstm-projected": (nn.LSTM, {"proj_size": 2, "bias": False, "num_layers": 2}),
+    "gru": (nn.GRU, {"batch_first": True}),
+    "gru-deep-both-ways": (nn.GRU, {"num_layers": 2, "bidirectional": True, "batch_first": True}),
+    "gru-unbiased": (nn.GRU, {"bias": False}),
+    "rnn": (nn.RNN, {"bidirectional": True}),
+}
+
+
+@pytest.mark.parametrize("lengths", [None, [3, 5, 1, 4]], ids=["whole", "packed"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_gates_inside_a_recurrent_layer_are_those_of_a_loop_by_hand(
+    name: str, lengths: list[int] | None
+) -> None:
+    kind, options = LAYERS[name]
+    net = Remembering(kind, lengths, **options)
+    rows = torch.randn(4, 5, 6, generator=torch_generator("rows"), dtype=torch.float64)
+    x = rows if net.memory.batch_first else rows.transpose(0, 1)
+    values: dict[str, list[Tensor]] = {}
+    answers = []
+    for sample, length in zip(rows, lengths or [5] * 4, strict=True):
+        given = sample[:length]
+        for layer in range(net.memory.num_layers):
+            ways = []
+            for suffix in (f"l{layer}", f"l{layer}_reverse")[: 1 + net.memory.bidirectional]:
+                turned = given.flip(0) if "reverse" in suffix else given
+                found, out = by_hand(net.memory, turned, suffix)
+                ways.append(out.flip(0) if "reverse" in suffix else out)
+                for gate, each in found.items():
+                    values.setdefault(f"{gate} {suffix.replace('_', ' ')}", []).extend(each)
+            given = torch.cat(ways, 1)
+        answers.append(given)
+    answer = net(x)
+    if lengths is None:  # the loop computes what the layer computes
+        torch.testing.assert_close(torch.stack(answers, 0 if net.memory.batch_first else 1), answer)
+    else:
+        torch.testing.assert_close(torch.cat(answers).sum(), answer.sum())
+    found = saturation(net, x)
+    single = net.memory.num_layers * (1 + net.memory.bidirectional) == 1
+    shares = {}
+    for gate, each in values.items():
+        y = torch.stack(each)
+        is_sigmoid = "gate" in gate
+        slope = 4 * y * (1 - y) if is_sigmoid else 1 - y**2
+        place = gate.removesuffix(" l0") if single else gate
+        shares[f"memory: {place}, {'sigmoid' if is_sigmoid else 'tanh'}"] = float(
+            (slope < FLAT).double().mean()
+        )
+    assert set(found.layers) == set(shares)
+    assert {place: row(found, place) for place in shares} == pytest.approx(shares, abs=1e-12)
+    assert max(shares.values()) > 0.1
+    assert set(found.behind) == {"memory"}
+
+
+class Stepping(nn.Module):
+    """A cell that is called once per step."""
+
+    def __init__(self, layer: nn.RNNBase, cell: nn.RNNCellBase) -> None:
+        super().__init__()
+        self.memory = cell.double()
+        for key in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            getattr(cell, key).data.copy_(getattr(layer, f"{key}_l0"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        state = None
+        for step in x.unbind(1):
+            state = self.memory(step, state)
+        return state[0] if isinstance(state, tuple) else state
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell"), [(nn.LSTM, nn.LSTMCell), (nn.GRU, nn.GRUCell), (nn.RNN, nn.RNNCell)]
+)
+def test_a_cell_has_one_row_for_all_its_steps_as_its_layer_has(kind: Any, cell: Any) -> None:
+    net = Remembering(kind, batch_first=True)
+    x = torch.randn(4, 5, 6, generator=torch_generator("rows"), dtype=torch.float64)
+    layer, steps = saturation(net, x), saturation(Stepping(net.memory, cell(6, 4)), x)
+    assert steps.layers == layer.layers
+    torch.testing.assert_close(steps.saturated, layer.saturated)
+
+
+def test_a_recurrent_layer_of_rectifiers_has_units_that_are_never_active() -> None:
+    net = Remembering(nn.RNN, nonlinearity="relu")
+    net.memory.bias_ih_l0.data[1] = -1e6
+    found = saturation(net, torch.randn(5, 4, 6, generator=torch_generator("rows"), dtype=torch.float64))
+    assert (found.layers, found.kinds) == (("memory: hidden, relu",), ("rectifier",))
+    assert row(found, "memory: hidden, relu", "never_active") >= 1 / 4
+
+
+def test_layers_behind_dropout_are_said_to_be_left_out() -> None:
+    net = Remembering(nn.LSTM, num_layers=2, dropout=0.5)
+    x = torch.randn(5, 4, 6, generator=torch_generator("rows"), dtype=torch.float64)
+    assert len(saturation(net, x).layers) == 10
+    found = saturation(net, x, mode="train")
+    assert {place.split(",")[0][-2:] for place in found.layers} == {"l0"}
+    assert "left out: the upper layers of memory (LSTM), whose input dropout draws" in repr(found)
+
+
+def test_a_gate_that_is_not_a_number_is_told() -> None:
+    net = Remembering(nn.GRU)
+    net.memory.weight_hh_l0.data[0, 0] = torch.nan
+    x = torch.randn(5, 4, 6, generator=torch_generator("rows"), dtype=torch.float64)
+    assert saturation(net, x).first_not_finite == ("memory",)
 
 
 def test_networks_and_layers_without_activations_are_refused() -> None:

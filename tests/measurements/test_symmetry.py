@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy import stats
 from torch import Tensor, nn
 
+import skiplab as sl
 from skiplab.architectures.fully_connected import HyperResidualNet, PathResidualNet, PlainNet, ResidualNet
 from skiplab.architectures.toy import ToyPlainNet
 from skiplab.checks import Refused
@@ -480,3 +482,82 @@ def test_numbers_to_be_met_have_no_answers_and_probabilities_have() -> None:
     regression = rescaling_symmetry(net, (x, x), draws=3)
     assert regression.scored_by == "outputs"
     assert 0 <= regression.score.item() < 1
+
+
+# Even draws ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("depth", "times"), [(1, 10), (3, 4), (5, 3), (12, 3)])
+def test_every_layer_is_permuted_equally_often(depth: int, times: int) -> None:
+    module = PlainNet(5, 8, depth, 3, generator=torch_generator(0), dtype=torch.float64)
+    found = permutation_symmetry(module, X)
+    assert torch.bincount(found.changed.flatten()).tolist() == [times] * depth
+    assert found.parts == depth
+    assert times * depth >= 10
+
+
+def test_few_pairs_are_all_rescaled_and_many_are_drawn_from_all_over_the_network() -> None:
+    few = rescaling_symmetry(net(ResidualNet), X)
+    assert few.exhaustive
+    same(few, rescaling_symmetry(net(ResidualNet), X, draws=None), 0)
+    deep = ResidualNet(5, 8, 12, 3, generator=torch_generator(0), dtype=torch.float64)
+    found, every = rescaling_symmetry(deep, X), rescaling_symmetry(deep, X, draws=None)
+    assert (found.change.shape, found.exhaustive) == ((1, 20), False)
+    places = [every.changed[0].tolist().index(pair) for pair in found.changed[0].tolist()]
+    part = every.change.shape[1] / 20
+    # A pair that straddles two parts belongs to both.
+    assert all(draw * part - 1 < place < (draw + 1) * part for draw, place in enumerate(places))
+
+
+def test_the_error_of_even_draws_is_that_within_layers() -> None:
+    found = permutation_symmetry(net(ResidualNet), (X, Y))  # 4 layers, 3 permutations of each
+    by_layer = [found.change[0, 3 * layer : 3 * layer + 3] for layer in range(4)]
+    variances = [float(each.var()) / 3 for each in by_layer]
+    stderr = sum(variances) ** 0.5 / 4
+    assert float(found.change_stderr) == pytest.approx(stderr)
+    freedom = sum(variances) ** 2 / sum(each**2 / 4 for each in variances) - 2
+    estimate = found.estimates["relative change of the outputs"]
+    assert float(estimate.high) == pytest.approx(
+        float(found.mean_change) + float(stats.t.ppf(0.975, freedom)) * stderr
+    )
+    at_random = permutation_symmetry(net(ResidualNet), (X, Y), draws=12)
+    assert at_random.parts == 1
+    assert float(at_random.change_stderr) == pytest.approx(float(at_random.change.std()) / 12**0.5)
+
+
+@BOTH
+def test_intervals_hold_the_mean_over_all_layers_and_pairs(measure: Measure) -> None:
+    # Weights whose layers differ widely, as after training: few layers at random say little of the others.
+    module = ResidualNet(5, 8, 9, 3, generator=torch_generator(3), dtype=torch.float64)
+    for layer, part in enumerate(module.hidden):
+        part.linear.weight.data *= 3.0 ** (layer % 3 - 1)
+    if measure is rescaling_symmetry:
+        true = float(measure(module, X, draws=None).mean_change)
+    else:
+        many = [measure(module, X, layers=[f"hidden.{k}.linear"], draws=200) for k in range(9)]
+        true = sum(float(each.mean_change) for each in many) / 9
+    widths, held = [], 0
+    for seed in range(40):
+        estimate = measure(module, X, seed=seed).estimates["relative change of the outputs"]
+        held += bool(estimate.low <= true <= estimate.high)
+        widths.append(float(estimate.high - estimate.low))
+    assert held >= 34  # 95 % of 40 are 38
+    draws = 27 if measure is permutation_symmetry else 20
+    at_random = [measure(module, X, seed=seed, draws=draws).estimates for seed in range(10)]
+    wide = [float(each["relative change of the outputs"].stderr) for each in at_random]
+    assert sum(widths) / 40 < 1.1 * 2 * 1.96 * sum(wide) / 10
+
+
+def test_a_diagnosis_and_the_instrument_say_the_same() -> None:
+    module = net(ResidualNet)
+    report = sl.diagnose(
+        module, (X, Y), examinations=["permutation_symmetry", "rescaling_symmetry"], samples=40, budget=60
+    )
+    for examined in report.measured:
+        by_itself = getattr(sl, examined.name)(module, (X, Y), criterion=nn.CrossEntropyLoss())
+        same(examined.result, by_itself, 0)
+
+
+def test_another_word_for_draws_is_refused() -> None:
+    with pytest.raises(Refused, match=r"draws 'evn' is unknown.*Did you mean even"):
+        permutation_symmetry(net(), X, draws="evn")

@@ -509,11 +509,15 @@ def test_one_name_is_not_taken_for_a_list_of_letters() -> None:
         Subject.of(net).activities(X, "0")
 
 
-def test_a_subject_stays_what_it_is() -> None:
+def test_a_subject_stays_what_it_is_but_for_its_mode() -> None:
     subject = Subject.of(nn.Linear(4, 4), criterion=criterion)
     assert Subject.of(subject) is subject
-    for change in ({"criterion": criterion}, {"loss_fn": lambda m, b: m(b)}, {"train_mode": True}):
-        with pytest.raises(Refused, match="a Subject has its loss and mode already; give them to"):
+    training = Subject.of(subject, train_mode=True)
+    assert (training.train_mode, subject.train_mode) == (True, False)
+    assert Subject.of(training) is training
+    assert not Subject.of(training, train_mode=False).train_mode
+    for change in ({"criterion": criterion}, {"loss_fn": lambda m, b: m(b)}):
+        with pytest.raises(Refused, match=r"a Subject has its loss already; give it to Subject\.of"):
             Subject.of(subject, **change)
 
 

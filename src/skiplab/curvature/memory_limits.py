@@ -32,22 +32,22 @@ def short_steps(method: Moments, dimension: int, like: Tensor) -> int:
 
 
 def vectors_that_fit(
-    argument: str, asked: int | None, usual: int, each: int, device: torch.device, *, least: int = 1
+    argument: str, asked: int | None, usual: int, held: la.Held, device: torch.device, *, least: int = 1
 ) -> tuple[int, str]:
-    """The steps or products of ``each`` bytes that were asked for, else as usual, or what fits with a remark."""
+    """The steps or products that were asked for, else as usual, or what fits with a remark."""
     budget = la.budget_of(None, device)
-    fitting = budget // each - 2  # some are in work
+    fitting = held.fitting(budget)
     unit = argument.removeprefix("max_")  # steps or products
     allowed = f"{la.in_words(budget)} may be used"
     require(
         fitting >= least,
-        f"{least} {unit.removesuffix('s') + ' takes' if least == 1 else unit + ' take'} {la.in_words(least * each)}, "
-        f"and {allowed}; name fewer layers in layers.",
+        f"{least} {unit.removesuffix('s') + ' takes' if least == 1 else unit + ' take'} "
+        f"{la.in_words(held.bytes(least))}, and {allowed}; name fewer layers in layers.",
     )
     if asked is not None:
         require(
             asked <= fitting,
-            f"{argument} is {asked}, which takes {la.in_words(asked * each)}, and {allowed}; give "
+            f"{argument} is {asked}, which takes {la.in_words(held.bytes(asked))}, and {allowed}; give "
             f"{argument}={fitting}, or name fewer layers in layers.",
         )
         return asked, ""

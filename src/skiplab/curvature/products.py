@@ -38,7 +38,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction, require_finite, trains
 
 KINDS = ("hessian", "gauss_newton", "fisher")
@@ -99,14 +99,14 @@ class HessianProduct:
         loss_fn: LossFunction | None = None,
         kind: str = "hessian",
         layers: Sequence[str] | None = None,
-        mode: str = "eval",
+        mode: str | None = None,
         chunk: int | None = None,
     ) -> None:
         require(
             not torch.is_inference_mode_enabled(),
             "torch.inference_mode is on, where no derivative exists; leave it, or use torch.no_grad.",
         )
-        warn_of_fresh_statistics(target, mode, "train")
+        mode = chosen_mode(target, mode, "train")
         subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
         self.kind = one_of("kind", kind, KINDS)
         if chunk is not None:

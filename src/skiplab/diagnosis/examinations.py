@@ -42,7 +42,7 @@ from skiplab.subjects import Subject
 FEWEST_STEPS, MOST_STEPS = 8, 60  # of Lanczos for the extremes
 FEWEST_PRODUCTS, MOST_PRODUCTS = 6, 40  # for the trace
 LARGE = 2_000_000  # parameters from which the spectrum of the whole Hessian says nothing within minutes
-NOISE_DRAWS, SYMMETRY_DRAWS = 3, 5
+NOISE_DRAWS = 3
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,9 @@ def _gradient_norms(patient: Patient, scan: Scan, seconds: float) -> Result:
     return gradient_norms.gradient_norms(subject, patient.batch)
 
 
-def _steps(patient: Patient, seconds: float, fewest: int, most: int) -> int:
-    """How many Hessian products fit into the memory, and into the time, by one that is timed."""
+def _timed(patient: Patient, seconds: float, fewest: int) -> tuple[HessianProduct, int]:
+    """The Hessian product, and how many fit into the time, by one that is timed."""
     product = HessianProduct(patient.subject, patient.batch)
-    room = la.budget_of(None, product.device)
-    fitting = room // (2 * 8 * product.size * product.dimension) - 2  # as hessian_trace counts
-    if fitting < fewest:
-        raise Refused(
-            f"{fewest} Hessian products of {product.dimension:,} parameters do not fit into {la.in_words(room)} of "
-            "memory; give a larger memory."
-        )
     vectors = product.gradient()[:, None]
     start = time.perf_counter()
     product(vectors)
@@ -101,19 +94,40 @@ def _steps(patient: Patient, seconds: float, fewest: int, most: int) -> int:
         raise Refused(
             f"a Hessian product takes {took:.1f} s and {fewest} are needed; give a larger budget or fewer samples."
         )
-    return min(steps, most, fitting)
+    return product, steps
+
+
+def _fitting(product: HessianProduct, fewest: int, fitting: Callable[[int], int]) -> int:
+    """How many products or steps fit into the memory, by a function of it."""
+    room = la.budget_of(None, product.device)
+    found = fitting(room)
+    if found < fewest:
+        raise Refused(
+            f"{fewest} Hessian products of {product.dimension:,} parameters do not fit into {la.in_words(room)} of "
+            "memory; give a larger memory."
+        )
+    return found
 
 
 def _extremes(patient: Patient, scan: Scan, seconds: float) -> Result:
-    steps = _steps(patient, seconds, FEWEST_STEPS, MOST_STEPS)
+    product, steps = _timed(patient, seconds, FEWEST_STEPS)
+    fitting = _fitting(
+        product, FEWEST_STEPS, la.extremes_held(product.size, product.dimension, block=1).fitting
+    )
     return extremes.hessian_extremes(
-        patient.subject, patient.batch, max_steps=min(steps, scan.parameters), tolerance=0.05
+        patient.subject,
+        patient.batch,
+        max_steps=min(steps, fitting, MOST_STEPS, scan.parameters),
+        tolerance=0.05,
     )
 
 
 def _trace(patient: Patient, scan: Scan, seconds: float) -> Result:
-    products = _steps(patient, seconds / 3, FEWEST_PRODUCTS, MOST_PRODUCTS)
-    return trace.hessian_trace(patient.subject, patient.batch, products=products)
+    product, products = _timed(patient, seconds / 3, FEWEST_PRODUCTS)
+    fitting = _fitting(
+        product, FEWEST_PRODUCTS, la.trace_held(product.size, product.dimension, product.dtype).fitting
+    )
+    return trace.hessian_trace(patient.subject, patient.batch, products=min(products, fitting, MOST_PRODUCTS))
 
 
 def _spectrum(patient: Patient, scan: Scan, seconds: float) -> Result:
@@ -122,12 +136,17 @@ def _spectrum(patient: Patient, scan: Scan, seconds: float) -> Result:
             f"{scan.parameters:,} parameters need more Lanczos steps than minutes allow; call sl.hessian_spectrum."
         )
     blocks = scan.weight_layers + 1
-    products = _steps(patient, seconds, FEWEST_STEPS, 4 * MOST_STEPS * blocks)
+    product, products = _timed(patient, seconds, FEWEST_STEPS)
+    fitting = _fitting(
+        product,
+        FEWEST_STEPS,
+        lambda room: la.fitting_steps(product.dimension, storage=product.dtype, budget=room),
+    )
     # The layers' own blocks too, where there is time for all of them; else the whole alone, more precisely.
     by_layer = products >= 2 * FEWEST_STEPS * blocks
     steps = min(products // blocks, MOST_STEPS) if by_layer else min(products, 4 * MOST_STEPS)
     probes = max(1, min(4, steps // MOST_STEPS))
-    method = Lanczos(probes=probes, max_steps=min(steps // probes, scan.parameters))
+    method = Lanczos(probes=probes, max_steps=min(steps // probes, fitting, scan.parameters))
     return spectrum.hessian_spectrum(
         patient.subject, patient.batch, method=method, relative=True, blocks=by_layer
     )
@@ -237,13 +256,13 @@ EXAMINATIONS = (
     Examination(
         "permutation_symmetry",
         "whether units could be exchanged without a change",
-        lambda scan: 4 + SYMMETRY_DRAWS,
-        _direct(symmetry.permutation_symmetry, draws=SYMMETRY_DRAWS),
+        lambda scan: 4 + 0.5 * scan.weight_layers * symmetry.permutations_of(max(1, scan.weight_layers)),
+        _direct(symmetry.permutation_symmetry),
     ),
     Examination(
         "rescaling_symmetry",
         "whether layers could be rescaled without a change",
-        lambda scan: 4 + SYMMETRY_DRAWS,
-        _direct(symmetry.rescaling_symmetry, draws=SYMMETRY_DRAWS),
+        lambda scan: 4 + 0.5 * symmetry.MOST_PAIRS,
+        _direct(symmetry.rescaling_symmetry),
     ),
 )

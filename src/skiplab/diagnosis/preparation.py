@@ -31,7 +31,8 @@ class Preparation:
     ``input_variation`` and ``output_variation`` are the shares of the mean square that differ between samples.
     Beside the narrower half of the columns together, ``widest`` varies ``spread`` times as much and, varied as it
     varies in the data, moves the output ``influence`` times as much. Over the targets' variance, ``start`` is the
-    squared error and ``targets`` the targets' mean square.
+    squared error and ``targets`` the targets' mean square. ``reach`` is the targets' standard deviation over the
+    outputs', or the targets' own where that is less.
     """
 
     input_variation: float = math.nan
@@ -41,29 +42,31 @@ class Preparation:
     widest: int = -1
     start: float = math.nan
     targets: float = math.nan
+    reach: float = math.nan
 
 
 def prepared(patient: Patient) -> Preparation:
     """Look at the batch, and at what the network makes of it."""
     if patient.samples < FEWEST:
         return Preparation()
-    start, targets = _start(patient)
+    start, targets, reach = _start(patient)
+    of_targets = Preparation(start=start, targets=targets, reach=reach)
     batch = patient.batch
     inputs = batch[0] if isinstance(batch, tuple | list) else batch
     # A loss function of the user's may prepare the batch itself.
     by_us = patient.loss.loss_fn in (None, cross_entropy_of_scores)
     if not by_us or not isinstance(inputs, Tensor) or not inputs.is_floating_point():
-        return Preparation(start=start, targets=targets)
+        return of_targets
     try:
         output, slopes = _output_and_slopes(patient, inputs)
     except (Refused, RuntimeError):  # such as an operation that has no derivative
-        return Preparation(start=start, targets=targets)
+        return of_targets
     if _explains(output, patient):
-        return Preparation(start=start, targets=targets)
+        return of_targets
     spread, influence, widest = math.nan, math.nan, -1
     if inputs.ndim in (2, 3) and inputs.shape[-1] >= FEWEST and slopes is not None:
         spread, influence, widest = _widest(inputs, slopes)
-    return Preparation(variation(inputs), variation(output), spread, influence, widest, start, targets)
+    return Preparation(variation(inputs), variation(output), spread, influence, widest, start, targets, reach)
 
 
 def variation(values: Tensor) -> float:
@@ -73,17 +76,24 @@ def variation(values: Tensor) -> float:
     return differs / total if differs > 0 else math.nan
 
 
-def _start(patient: Patient) -> tuple[float, float]:
-    """The squared error and the targets' mean square over their variance; other losses grow less with an offset."""
+def _start(patient: Patient) -> tuple[float, float, float]:
+    """The squared error and the targets' mean square over their variance, and how far the outputs have to reach.
+
+    Other losses grow less with an offset.
+    """
     constant = best_constant(patient) if is_squared_error(patient.loss.criterion) else None
     if not constant:
-        return math.nan, math.nan
+        return math.nan, math.nan, math.nan
     try:
         with torch.no_grad():
             loss = float(patient.subject.losses(patient.batch)[0])
+            output = _numbers(patient.subject.outputs(patient.batch)[0]).double()
     except Refused:
-        return math.nan, math.nan
-    return loss / constant, float(target_of(patient.batch).double().square().mean()) / constant
+        return math.nan, math.nan, math.nan
+    wide, now = constant**0.5, float(output.var(0, unbiased=False).mean().sqrt())
+    # Targets of usual size are within reach of an output of zeros: a head may start at 0.
+    reach = min(wide, wide / now) if now > 0 else wide
+    return loss / constant, float(target_of(patient.batch).double().square().mean()) / constant, reach
 
 
 def _output_and_slopes(patient: Patient, inputs: Tensor) -> tuple[Tensor, Tensor | None]:

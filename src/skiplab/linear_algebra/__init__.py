@@ -11,14 +11,17 @@ from skiplab.linear_algebra.exact import (
 from skiplab.linear_algebra.extremes import Extremes, extreme_eigenvalues
 from skiplab.linear_algebra.lanczos import Tridiagonal, extend, lanczos
 from skiplab.linear_algebra.memory import (
+    Held,
     MemoryPlan,
     allowing,
     available_bytes,
     budget_of,
+    extremes_held,
     fitting_steps,
     in_words,
     lanczos_bytes,
     plan,
+    trace_held,
 )
 from skiplab.linear_algebra.moments import SpectralMoments, moments_of
 from skiplab.linear_algebra.operators import Product, probes, require_symmetric
@@ -29,6 +32,7 @@ __all__ = [
     "Density",
     "Extremes",
     "Gauss",
+    "Held",
     "MemoryPlan",
     "Product",
     "SpectralMoments",
@@ -42,6 +46,7 @@ __all__ = [
     "dense_matrix",
     "extend",
     "extreme_eigenvalues",
+    "extremes_held",
     "fitting_steps",
     "gauss",
     "in_words",
@@ -57,5 +62,6 @@ __all__ = [
     "require_room",
     "require_symmetric",
     "spectral_density",
+    "trace_held",
     "xtrace",
 ]

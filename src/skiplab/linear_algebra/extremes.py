@@ -65,7 +65,8 @@ def extreme_eigenvalues(
     """Find ``count`` eigenvalues at one end, or at both, to residuals of ``tolerance`` times the largest |θ|.
 
     Each step multiplies ``block`` vectors of every leading index; all go on until the last has converged or
-    ``max_steps`` are over. Memory is steps × block × P float64 numbers for each leading index.
+    ``max_steps`` are over. Memory is steps × block × P float64 numbers for each leading index, and what
+    ``extremes_held`` counts besides.
 
     >>> extreme_eigenvalues(lambda v: v @ matrix, len(matrix), 2, generator, which="both").values.round().tolist()
     [10.0, 9.0, 1.0, 2.0]
@@ -79,7 +80,7 @@ def extreme_eigenvalues(
     if not tolerance > 0:
         raise Refused(f"tolerance is {tolerance}; give a positive one, say 1e-6.")
     start = probes(lead, min(block, dimension), dimension, generator, kind="normal", device=device)
-    space = _Space(product, flat(start, 2), tuple(lead), dtype, generator)
+    space = _Space(product, flat(start, 2), tuple(lead), dtype, generator, max_steps)
     step = 0
     while True:
         space.grow()
@@ -128,7 +129,9 @@ class _Space:
         lead: tuple[int, ...],
         dtype: torch.dtype,
         generator: torch.Generator,
+        steps: int,
     ) -> None:
+        self.most = steps * start.shape[-2]  # rows
         self.product, self.lead, self.dtype, self.generator = product, lead, dtype, generator
         self.dimension = start.shape[-1]
         self.pieces: list[Tensor] = []
@@ -196,7 +199,7 @@ class _Space:
     def _store(self, block: Tensor) -> None:
         count, width, dimension = block.shape
         if self.free < width:
-            rows = min(BLOCKS_A_PIECE * width, dimension - self.size)
+            rows = min(BLOCKS_A_PIECE * width, min(dimension, self.most) - self.size)
             if self.free:
                 self.pieces[-1] = self.pieces[-1][:, : -self.free]
             self.pieces.append(block.new_empty((count, rows, dimension)))

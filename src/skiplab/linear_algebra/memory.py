@@ -1,4 +1,4 @@
-"""How much memory Lanczos takes, said beforehand, and how to split a run so that it fits.
+"""How much memory Lanczos, extremes and traces take, said beforehand, and how to split a run so that it fits.
 
 The basis rules: re-orthogonalising P = 873,482 × 80 steps × 10 probes takes 5.6 GB per network in float64, and half
 of that for a network in float32, whose basis has its type (``storage``). A run is split over probes first, which
@@ -70,6 +70,37 @@ def lanczos_bytes(
 def _working_bytes(storage: torch.dtype) -> int:
     """Bytes per number beside the basis: where its type is not float64, one more vector is a copy in that type."""
     return WORKING_VECTORS * 8 + (0 if storage == torch.float64 else storage.itemsize)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a method holds at its largest: so many bytes per step or product, and so many besides."""
+
+    each: int
+    beside: int
+
+    def bytes(self, count: int) -> int:
+        """The bytes of so many steps or products."""
+        return count * self.each + self.beside
+
+    def fitting(self, budget: int) -> int:
+        """How many steps or products fit into so many bytes; 0 where not even one does."""
+        return max(0, (budget - self.beside) // self.each)
+
+
+def extremes_held(members: int, dimension: int, block: int) -> Held:
+    """What ``extreme_eigenvalues`` holds: its basis is float64 whatever the operator computes in, as is its work.
+
+    Beside the basis there are 6 vectors, or 7 per vector of a block, as measured on a CPU in float32 and float64.
+    """
+    each = 8 * members * block * dimension
+    return Held(each, (6 if block == 1 else 7) * each)
+
+
+def trace_held(members: int, dimension: int, dtype: torch.dtype) -> Held:
+    """What ``xtrace`` holds: 4 float64 vectors per two products, and one in the operator's type if it is another."""
+    pair = 4 * 8 + (0 if dtype == torch.float64 else dtype.itemsize)
+    return Held(-(-members * dimension * pair // 2), 0)
 
 
 _ALLOWED: ContextVar[int | None] = ContextVar("allowed bytes", default=None)

@@ -57,8 +57,9 @@ def xtrace(
         return Trace(diagonal.sum(-1), torch.zeros_like(diagonal[..., 0]), dimension)
     count = products // 2
     drawn = probes(lead, count, dimension, generator, kind="normal", device=device)
-    omega = flat(drawn, 2) * dimension**0.5  # rows; ‖ω‖² = P
     image = flat(apply(product, drawn, dtype), 2) * dimension**0.5
+    omega = flat(drawn, 2).mul_(dimension**0.5)  # rows; ‖ω‖² = P
+    del drawn
     basis, upper = torch.linalg.qr(image.mT)
     shaped = basis.mT.reshape(*lead, count, dimension).contiguous()
     inner = basis.mT @ flat(apply(product, shaped, dtype), 2).mT  # H = QᵀAQ

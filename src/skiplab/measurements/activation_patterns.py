@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +30,7 @@ from skiplab.measurements.result import Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, is_lone_sample
 from skiplab.subjects.failures import LONE_SAMPLE
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.rectifiers import is_rectifier
 from skiplab.subjects.subject import LossFunction
 
@@ -47,6 +48,10 @@ class ActivationPatterns(Result):
     reference = "Balduzzi et al. (2017), figures 3 and 4"
     yardstick = "rectifiers that act as coin flips have 0.5 and 0.25"
     marks = (("share of inputs", 0.5, "coin flips"), ("share of pairs of inputs", 0.25, "coin flips"))
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "share of inputs": "share of inputs for which a unit is active",
+        "share of pairs of inputs": "share of pairs of inputs for both of which a unit is active",
+    }
 
     active: Mapping[str, Tensor]
     samples: int
@@ -136,7 +141,7 @@ def activation_patterns(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> ActivationPatterns:
     """Note which units of the named layers (default: all rectifier modules) are active for each input.
 
@@ -150,7 +155,7 @@ def activation_patterns(
     >>> print(repr(patterns).splitlines()[0])
     Activation of 2 layers, 16 inputs, 16 units
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, loss_fn=loss_fn)
     names = _chosen(subject.module, layers)
     found = []

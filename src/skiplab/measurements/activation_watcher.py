@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from skiplab.checks import require
 from skiplab.measurements.attention_rows import ATTENTIONS, attention_rows, softmax_rows
+from skiplab.measurements.recurrent_gates import RECURRENT, gates
 from skiplab.measurements.tallies import lies_in
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
@@ -164,13 +165,14 @@ class ActivationWatcher(Follower):
             self._rectify(self._name(call), call.taken[0], call.followed[0].note)
         elif name in BOUNDED or limits:
             flat = _beyond(*limits) if limits else BOUNDED[name]
-            y = call.outcome
-            poison = 0 * y.sum(dtype=torch.promote_types(y.dtype, torch.float32))  # NaN if a number is
-            self._count(self._name(call), "bounded", flat(y).sum() + poison, torch.tensor(y.numel()))
+            self._count(self._name(call), "bounded", *_flat(flat, call.outcome))
         elif name in SOFTMAX:
             self._count(self._name(call), "softmax", *softmax_rows(call))
         elif name in ATTENTIONS:
             self._count(self._name(call), "softmax", *attention_rows(call))
+        elif name in RECURRENT:
+            for gate, function, given in gates(call):
+                self._gate(f"{call.scope}: {gate}" if call.scope else gate, call.scope, function, given)
 
     def _name(self, call: Call) -> str:
         part = self.parts[call.scope]
@@ -178,6 +180,17 @@ class ActivationWatcher(Follower):
         if call.scope and not holds:
             return call.scope
         return f"{call.scope}: {call.name}" if call.scope else call.name
+
+    def _gate(self, name: str, layer: str, function: str, given: Tensor) -> None:
+        """A gate has one row for all steps, also of a cell that is called once per step."""
+        self.met[name] = 0
+        self.behind, before = layer, self.behind
+        if function == "relu":
+            self._rectify(name, given, -1)
+        else:
+            y = getattr(torch, function)(given)
+            self._count(name, "bounded", *_flat(BOUNDED[function], y))
+        self.behind = before
 
     def _row(self, name: str, fresh: S) -> S:
         """The sums of this call of an activation, the same in every batch."""
@@ -201,6 +214,12 @@ class ActivationWatcher(Follower):
         low, high = (x.amin(others), x.amax(others)) if others else (x, x)
         row.add(low, high)
         self.finite &= bool((low.isfinite() & high.isfinite()).all())
+
+
+def _flat(edges: Callable[[Tensor], Tensor], y: Tensor) -> tuple[Tensor, Tensor]:
+    """How many numbers are beyond the edges, NaN if a number is, and how many there are."""
+    poison = 0 * y.sum(dtype=torch.promote_types(y.dtype, torch.float32))
+    return edges(y).sum() + poison, torch.tensor(y.numel())
 
 
 def _axis(call: Call) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from skiplab.checks import Refused, at_least, drawn_from, one_of, require
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result
+from skiplab.measurements.result import Mark, Result
 from skiplab.subjects.batches import refuse_without_numbers
 
 NOISES = ("white", "brown")
@@ -42,6 +42,7 @@ class Autocorrelation(Result):
     title = "Autocorrelation"
     reference = "Balduzzi et al. (2017), figure 2"
     member, place = "run", "lag"
+    on_axes: ClassVar[Mapping[str, str]] = {"ACF": "autocorrelation"}
 
     lags: tuple[int, ...]
     values: Tensor
@@ -78,8 +79,20 @@ class Autocorrelation(Result):
         """White and brown noise; ``noise_band`` has their bands for the mean of any number of runs."""
         if not self.length:
             return ""
-        low, high = (-1 / self.length + sign * 1.96 / self.length**0.5 for sign in (-1, 1))
+        low, high = self._white
         return f"white noise has {low:.2g} to {high:.2g} at 95 % of lags, brown noise nearly 1 at small lags"
+
+    @property
+    def marks(self) -> Sequence[Mark]:
+        """The band of white noise."""
+        return tuple(
+            ("ACF", end, words) for end, words in zip(self._white, ("white noise, 95 %", ""), strict=False)
+        )
+
+    @property
+    def _white(self) -> tuple[float, ...]:
+        """Between which ends 95 % of white noise's autocorrelations lie; nothing where the length is unknown."""
+        return tuple(-1 / self.length + sign * 1.96 / self.length**0.5 for sign in (-1, 1) if self.length)
 
     @property
     def mean(self) -> Tensor:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -27,7 +27,7 @@ from skiplab.measurements.tallies import check_names, square_sum, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.following import Call
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.residual_blocks import ADDITIONS, PassGraph, ResidualBlock, ResidualBlocks
 from skiplab.subjects.subject import LossFunction
 
@@ -45,7 +45,8 @@ class BranchRatios(Result):
     yardstick = "branches as large as their shortcuts, and without correlation, have ratio 1 and growth 1.41"
     place = "addition"
     by_decades = True
-    marks = (("ratio", 1.0, "as large as the shortcut"),)
+    marks = (("ratio", 1.0, "as large as the shortcut"), ("growth", 2**0.5, "as large, without correlation"))
+    on_axes: ClassVar[Mapping[str, str]] = {"ratio": "branch / shortcut", "growth": "sum / shortcut"}
 
     blocks: ResidualBlocks
     ratio: Tensor
@@ -82,7 +83,7 @@ def branch_ratios(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> BranchRatios:
     """Compare every residual branch with its shortcut, in one forward pass per batch.
 
@@ -100,7 +101,7 @@ def branch_ratios(
       addition  ratio  growth
     0        0    0.5     1.5
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, loss_fn=loss_fn, train_mode=mode == "train")
     check_names(subject.module, layers)
     known: dict[str, ResidualBlock] = {}

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +24,11 @@ from skiplab.checks import listed, no_such, require, whole_numbers
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
 from skiplab.measurements.gradient_flows import Flows, traced
-from skiplab.measurements.result import Estimate, Result, number_of
+from skiplab.measurements.result import Estimate, Mark, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, sliced
 from skiplab.subjects.blocks import Blocks
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction
 
 # Samples that go back together: few stay in a CPU's caches, many fill a GPU.
@@ -52,6 +53,12 @@ class DominantGradientFlow(Result):
     channels: tuple[int, ...]
     found: str = ""  # which blocks, where no layers were named
 
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "share by mean ratio": "share of channels whose flow dominates, by the mean ratio",
+        "share by median ratio": "… by the median ratio",
+        "share of positions": "share of positions at which it does",
+    }
+
     @property
     def estimates(self) -> Mapping[str, Estimate]:
         """Means over samples."""
@@ -75,7 +82,7 @@ class DominantGradientFlow(Result):
         return f"flows without order dominate in {self._without_order:.3g} of the positions"
 
     @property
-    def marks(self) -> Sequence[tuple[str, float, str]]:
+    def marks(self) -> Sequence[Mark]:
         """What the yardstick says of the share of positions."""
         return (("share of positions", self._without_order, "flows without order"),)
 
@@ -92,7 +99,7 @@ def dominant_gradient_flow(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     final: str | None = None,
     samples_at_once: int | None = None,
 ) -> DominantGradientFlow:
@@ -106,7 +113,7 @@ def dominant_gradient_flow(
     >>> found.layers, found.by_mean.shape  # (networks, samples, layers)
     (('0', '2'), torch.Size([1, 16, 2]))
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
     at_once = samples_at_once or AT_ONCE.get(subject.device.type, AT_ONCE["cuda"])
     whole_numbers(samples_at_once=at_once)
@@ -146,10 +153,10 @@ def flow_matrix(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     final: str | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> Tensor:
     """Θ itself for one layer, (E, B, i, j, p); mind its size, i · j · p numbers per sample."""
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = in_mode(Subject.of(target, criterion=criterion, loss_fn=loss_fn), batch, mode)
     end, chosen = _final(subject, final), _chosen(subject, [layer])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.result import Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction
 
 
@@ -35,6 +36,7 @@ class GradientNorms(Result):
 
     title = "Gradient norm"
     by_decades = True
+    on_axes: ClassVar[Mapping[str, str]] = {"norm": "norm ‖∂L/∂x‖, mean over samples"}
     reference = "Orhan & Pitkow (2018); orhan2017, figure 8a"
     yardstick = "where gradients keep their size the slope is 0"
 
@@ -88,7 +90,7 @@ def gradient_norms(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> GradientNorms:
     """Measure the mean gradient norm in the named layers' activities (default: the blocks).
 
@@ -103,8 +105,7 @@ def gradient_norms(
     >>> print(repr(norms).splitlines()[0])
     Gradient norm of 3 layers, 16 samples
     """
-    one_of("mode", mode, MODES)
-    warn_of_fresh_statistics(target, mode)
+    mode = one_of("mode", chosen_mode(target, mode), MODES)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=mode == "train")
     is_sum = reduction(subject.criterion) == "sum"
     total: Tensor | None = None

@@ -28,11 +28,11 @@ from skiplab.ensembles import Ensemble
 from skiplab.measurements.autocorrelation import acf, centred, lags_of
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result, number_of
+from skiplab.measurements.result import Mark, Result, number_of
 from skiplab.measurements.sample_gradients import quantity_of, sample_gradients
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of, outside_inference_mode
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion
 
 
@@ -96,9 +96,10 @@ class GradientShattering(Result):
         return f"{white}; one gradient for all samples 1, inf and 1"
 
     @property
-    def marks(self) -> Sequence[tuple[str, float, str]]:
-        """White noise."""
-        values = self._white_rank, self.gradients.shape[1] ** -0.5, 0.0
+    def marks(self) -> Sequence[Mark]:
+        """White noise, whose rank depends on how many numbers each part has."""
+        ranks = tuple(each._white_rank for each in (self, *self.parts.values()))
+        values = ranks if self.parts else ranks[0], self.gradients.shape[1] ** -0.5, 0.0
         return tuple((name, value, "white noise") for name, value in zip(self.estimates, values, strict=True))
 
     @property
@@ -195,7 +196,7 @@ def gradient_shattering(
     *,
     criterion: Criterion | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     outputs: str | int = "sum",
     samples_at_once: int | None = None,
 ) -> GradientShattering:
@@ -225,7 +226,7 @@ def gradient_shattering(
     require(
         layers is None or len(layers) > 0, "layers is empty; name a layer, or leave it out for the input."
     )
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, criterion=criterion)
     quantity = quantity_of(outputs, subject.criterion)
     places = (None,) if layers is None else tuple(dict.fromkeys(layers))

@@ -70,7 +70,7 @@ def hessian_product(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     vectors: Tensor | None = None,
     kind: str = "hessian",
 ) -> HessianProducts:

@@ -34,7 +34,7 @@ from skiplab.measurements.estimate import Estimate, joined
 from skiplab.measurements.result import MATRICES, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.telling import Tell, silent
 
@@ -139,7 +139,7 @@ def hessian_spectrum(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     method: str | SpectrumMethod = "auto",
     threshold: float = 1e-3,
     relative: bool = False,
@@ -166,7 +166,7 @@ def hessian_spectrum(
     """
     chosen = spectrum_method(method)
     threshold = positive("threshold", threshold, 1e-3)
-    warn_of_fresh_statistics(target, mode, "train")
+    mode = chosen_mode(target, mode, "train")
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     given = list(batches_of(batches))
     names = chosen_parameters(subject, layers)

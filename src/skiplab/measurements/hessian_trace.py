@@ -82,7 +82,7 @@ def hessian_trace(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     products: int | None = None,
     kind: str = "hessian",
     seed: int = 0,
@@ -91,7 +91,7 @@ def hessian_trace(
     """Estimate the trace of the loss Hessian with so many Hessian products; exact where parameters are fewer.
 
     ``products`` are by default 20, or fewer where memory holds no more: it is two float64 vectors of all parameters
-    per product. ``tell`` hears how far it is.
+    per product, and half a vector in the network's type where that is another. ``tell`` hears how far it is.
 
     >>> found = hessian_trace(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), products=200)
     >>> found.products, float(found.stderr)  # of 139 parameters
@@ -105,13 +105,13 @@ def hessian_trace(
     )
     size = product.dimension
     asked = None if products is None else min(products, size)
-    each = 2 * 8 * product.size * size
+    held = la.trace_held(product.size, size, product.dtype)
     least = min(LEAST_PRODUCTS, size)
     count, limited = vectors_that_fit(
         "products",
         asked,
         min(USUAL_PRODUCTS, size),
-        each,
+        held,
         product.device,
         least=least if asked is None else 1,
     )

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +39,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size
 from skiplab.subjects.blocks import shown
 from skiplab.subjects.hooks import After, first_argument, visited
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction, first_tensor
 from skiplab.subjects.weight_layers import holds_several, multiplies, weight_matrices
 
@@ -59,6 +59,14 @@ class LayerSignals(Result):
     yardstick = "a layer that keeps the size of what it is given has gain 1"
     by_decades = True
     marks = (("gain", 1.0, "size kept"),)
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "gain": "gain RMS(W x) / RMS(x)",
+        "output": "output RMS(W x + b)",
+        "variation": "variation, the share that differs between samples",
+        "gradient": "gradient ‖∂L/∂W‖ / ‖W‖",
+        "weight": "weight RMS(W)",
+        "zero weights": "share of weights that are 0",
+    }
 
     layers: tuple[str, ...]
     gain: Tensor
@@ -110,7 +118,7 @@ def layer_signals(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> LayerSignals:
     """Measure gain, output, variation, gradient and weights of weight layers (default: all) in one pass per batch.
 
@@ -125,7 +133,7 @@ def layer_signals(
     >>> print(repr(found).splitlines()[0])
     Layer signals of 3 layers, 16 samples
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=mode == "train")
     check_names(subject.module, layers, weight_matrices(subject.module))
     places = _Places.of(subject.module, layers)

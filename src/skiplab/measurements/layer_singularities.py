@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from skiplab.checks import Refused, near
 from skiplab.measurements.estimate import Estimate
-from skiplab.measurements.result import Result, number_of
+from skiplab.measurements.result import Mark, Result, number_of
 from skiplab.subjects.blocks import shown
 
 
@@ -68,6 +69,13 @@ class Singularities(Result):
 
     title = "Singularities"
     reference = "Orhan & Pitkow (2018), figures 1 and 4"
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "dead units": "share of dead units",
+        "overlap of units": "overlap: mean correlation of two units' weights",
+        "linear dependence": "linear dependence: share of the largest eigenvalues",
+        "entropy rank": "entropy rank of the responses (units)",
+        "zero responses": "share of responses that are 0",
+    }
 
     layers: tuple[LayerSingularities, ...]
     samples: int
@@ -124,6 +132,18 @@ class Singularities(Result):
         top = self.layers[0].top
         return (
             f"of n units with nothing in common none is dead, overlap is 0, dependence {top}/n and the rank n"
+        )
+
+    @property
+    def marks(self) -> Sequence[Mark]:
+        """What units with nothing in common have, by their number in each layer."""
+        units = [layer.eigenvalues.shape[1] for layer in self.layers]
+        shares = [min(1.0, layer.top / count) for layer, count in zip(self.layers, units, strict=True)]
+        words = "nothing in common"
+        return (
+            ("overlap of units", 0.0, words),
+            ("linear dependence", shares, words),
+            ("entropy rank", units, words),
         )
 
     @property

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MATRICES = {"hessian": "Hessian", "gauss_newton": "Gauss–Newton", "fisher": "Fisher"}  # by ``kind``
+Mark = tuple[str, "float | Sequence[float]", str]
 MOST_ROWS = 20  # of the table that a notebook shows
 
 
@@ -32,6 +33,9 @@ class Result(ABC):
     place: ClassVar[str] = "layer"
     by_decades: ClassVar[bool] = False  # whether a figure's axis is logarithmic
     in_order: ClassVar[bool] = True  # whether a figure joins the places by a line
+    on_axes: ClassVar[
+        Mapping[str, str]
+    ] = {}  # what a figure says of a quantity, where its name says too little
 
     @property
     @abstractmethod
@@ -60,8 +64,11 @@ class Result(ABC):
         return ""
 
     @property
-    def marks(self) -> Sequence[tuple[str, float, str]]:
-        """Quantities with a value to compare them with, a dashed line in figures, and what has it, in words."""
+    def marks(self) -> Sequence[Mark]:
+        """Quantities with a value to compare them with, a dashed line in figures, and what has it, in words.
+
+        The value is one for all places, or a list of one for each.
+        """
         return ()
 
     @property
@@ -131,7 +138,7 @@ class Result(ABC):
         return table
 
     def plot(self) -> Any:
-        """Draw the first quantity of which something is known by layer, or every one of a result without layers.
+        """Draw every quantity of which something is known, a panel each, by layer where there are layers.
 
         Each network has a line of its own; of many it is their mean, with the interval of that.
         """

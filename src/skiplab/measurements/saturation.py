@@ -13,8 +13,10 @@ tanh"). What *saturated* means depends on the ``kind``:
   gradient or none, and *always active*, positive for every sample, are as good as linear. A channel is one unit,
   active if it is at any position.
 
-Modules that act as rectifiers, such as transformers' GELU written out with tanh, are rectifiers as a whole. Gates
-inside a recurrent layer's one function cannot be seen, and the result says so.
+Modules that act as rectifiers, such as transformers' GELU written out with tanh, are rectifiers as a whole. The gates
+of torch's recurrent layers and cells, which are called inside one function, have a row each over all steps ("memory:
+forget gate, sigmoid"; of several layers or directions "memory: forget gate l1 reverse, sigmoid", as torch names their
+weights): see ``recurrent_gates``.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor, nn
 
@@ -30,12 +32,13 @@ from skiplab.checks import Refused, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_watcher import ActivationSums, ActivationWatcher
 from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.recurrent_gates import behind_dropout
 from skiplab.measurements.result import Result, number_of
 from skiplab.measurements.tallies import check_names, lies_in, tallied, told
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.blocks import shown
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.rectifiers import KNOWN, is_rectifier
 from skiplab.subjects.subject import LossFunction
 
@@ -56,6 +59,11 @@ class Saturation(Result):
     reference = "Glorot & Bengio (2010), section 3, on saturated units; limits are ours"
     yardstick = "an activation that responds to all samples has 0 in each column"
     place = "activation"
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "saturated": "share of numbers, or rows of a softmax, that are saturated",
+        "never active": "share of units that are never active",
+        "always active": "share of units that are always active",
+    }
 
     layers: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -81,7 +89,7 @@ class Saturation(Result):
     @property
     def missing(self) -> str:
         """Why an activation has no number: a rectifier has no side on which it saturates."""
-        return "of another kind or not finite" if self.first_not_finite else "of another kind"
+        return "of another kind or not finite" if any(self.first_not_finite) else "of another kind"
 
     @property
     def based_on(self) -> str:
@@ -108,7 +116,7 @@ def saturation(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
 ) -> Saturation:
     """Look for activations that no longer respond, in one forward pass per batch.
 
@@ -125,7 +133,7 @@ def saturation(
     >>> bool(saturation(wide, x).saturated > 0.9)
     True
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, loss_fn=loss_fn, train_mode=mode == "train")
     check_names(subject.module, layers)
     foreign = {
@@ -156,14 +164,18 @@ def saturation(
         always_active=found.table(lambda row: row.shares[2]),
         samples=found.samples,
         first_not_finite=tuple(found.first_not_finite),
-        unseen=_unseen(subject.module, layers),
+        unseen=_unseen(subject, layers),
     )
 
 
-def _unseen(module: nn.Module, layers: Sequence[str] | None) -> str:
+def _unseen(subject: Subject, layers: Sequence[str] | None) -> str:
     parts = [
         f"{name or 'the network'} ({type(part).__name__})"
-        for name, part in module.named_modules()
-        if isinstance(part, nn.RNNBase | nn.RNNCellBase) and lies_in(name, layers)
+        for name, part in subject.module.named_modules()
+        if isinstance(part, nn.RNNBase) and lies_in(name, layers) and behind_dropout(part, subject.train_mode)
     ]
-    return f"{shown(parts)}, whose gates are inside one function" if parts else ""
+    return (
+        f"the upper layers of {shown(parts)}, whose input dropout draws; measure in evaluation"
+        if parts
+        else ""
+    )

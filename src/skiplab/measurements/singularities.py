@@ -27,7 +27,7 @@ from skiplab.ensembles import Ensemble
 from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction, trains
 from skiplab.subjects.weight_layers import (
     WeightLayer,
@@ -54,7 +54,7 @@ def singularities(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     top: int = 3,
 ) -> Singularities:
     """Measure how near the named layers are to singular ones (default: all but the last, the output).
@@ -67,7 +67,7 @@ def singularities(
     >>> print(repr(found).splitlines()[0])
     Singularities of 2 layers, 16 samples
     """
-    warn_of_fresh_statistics(target, mode, "train")
+    mode = chosen_mode(target, mode, "train")
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
     whole_numbers(top=top)
     check_weight_layers(subject.module, layers)

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from skiplab.checks import Refused, callers_line
+from skiplab.subjects.subject import Subject
 from skiplab.torch_private import is_batch_norm, is_instance_norm
 
 
@@ -40,11 +41,14 @@ def has_fresh_statistics(module: nn.Module) -> bool:
     return bool(layers) and all(_is_unused(layer) for layer in layers.values())
 
 
-def warn_of_fresh_statistics(target: Any, mode: str, better: str = "batch") -> None:
-    """Warn a person whose network would be measured as it never computes: with means 0 and variances 1.
+def chosen_mode(target: Any, mode: str | None, better: str = "batch") -> str:
+    """The mode in which an instrument measures: the one that is asked for, else a Subject's own, else "eval".
 
-    Ensembles and subjects are made by code that chooses its mode.
+    Every instrument asks this. A person whose network would be measured as it never computes, with means 0 and
+    variances 1, is warned; ensembles and subjects are made by code that chooses its mode.
     """
+    if mode is None:
+        mode = "train" if isinstance(target, Subject) and target.train_mode else "eval"
     if mode == "eval" and isinstance(target, nn.Module) and has_fresh_statistics(target):
         warnings.warn(
             "batch normalisation has seen no batch, so that evaluation mode takes means of 0 and variances of 1; "
@@ -52,6 +56,7 @@ def warn_of_fresh_statistics(target: Any, mode: str, better: str = "batch") -> N
             UnusedStatistics,
             stacklevel=callers_line(),
         )
+    return mode
 
 
 def _is_unused(layer: nn.Module) -> bool:

@@ -77,20 +77,20 @@ class Subject:
         *,
         criterion: Criterion | None = None,
         loss_fn: LossFunction | None = None,
-        train_mode: bool = False,
+        train_mode: bool | None = None,
     ) -> Subject:
-        """Make a subject of a module or an ensemble.
+        """Make a subject of a module or an ensemble, or one in another mode of a subject.
 
         ``criterion(output, target)`` goes with batches (input, target) or dicts with labels;
         ``loss_fn(model, batch) -> scalar`` with anything else. ``train_mode`` chooses what BatchNorm and
-        dropout do, whatever mode the module is in; the default is evaluation.
+        dropout do, whatever mode the module is in; the default is a subject's own, else evaluation.
         """
         if isinstance(target, Subject):
             require(
-                criterion is None and loss_fn is None and (target.train_mode or not train_mode),
-                "a Subject has its loss and mode already; give them to Subject.of when you make it.",
+                criterion is None and loss_fn is None,
+                "a Subject has its loss already; give it to Subject.of when you make it.",
             )
-            return target
+            return target if train_mode is None else replace(target, train_mode=train_mode)
         require(
             criterion is None or loss_fn is None,
             "both criterion and loss_fn were given; pass the one that fits your batches.",
@@ -116,7 +116,7 @@ class Subject:
         else:
             raise Refused(f"a {type(target).__name__} was given; pass a torch.nn.Module or an Ensemble.")
         losses: dict[str, Any] = {"criterion": criterion, "loss_fn": loss_fn}
-        return Subject(*state, **losses, train_mode=train_mode, ensemble=isinstance(target, Ensemble))
+        return Subject(*state, **losses, train_mode=bool(train_mode), ensemble=isinstance(target, Ensemble))
 
     @property
     def has_loss(self) -> bool:

@@ -24,7 +24,8 @@ SIZES = {
     "scaled-inputs": (100.0, 1000.0),
     "scaled-targets": (100.0, 1000.0),
 }
-# By change: the finding that names it, at which place. Rescalings change nothing that a rule about data looks at.
+# By change: the finding that names it, at which place. Rescalings of these sizes
+# are below the limit of the one rule that looks at them, ``wide-targets``, since some of the networks train.
 ACCEPTED = {
     "off-centre-inputs": "the input",
     "unequal-inputs": "the input",

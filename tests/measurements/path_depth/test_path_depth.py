@@ -235,7 +235,13 @@ def test_what_is_shown() -> None:
     frame = found.frame()
     assert {"of the output", "of the gradient"} <= set(frame)
     assert frame["of the output"].sum() == pytest.approx(1)
-    assert found.plot().axes[0].get_xlabel() == "path length (residual blocks)"
+    panels = found.plot().axes
+    assert [panel.get_xlabel() for panel in panels] == ["", "path length (residual blocks)"]
+    depths = (found.depth.value, found.gradient_depth)
+    for panel, depth in zip(panels, depths, strict=True):
+        marked = [line.get_xdata()[0] for line in panel.get_lines() if line.get_label() == "effective depth"]
+        assert marked == [pytest.approx(1 + float(depth))]
+    assert len(path_depth(net, x[:1]).plot().axes) == 1
 
 
 class Odd(nn.Module):

@@ -15,6 +15,7 @@ RULES: tuple[Rule, ...] = (
     data.off_centre_inputs,
     data.unequal_inputs,
     data.off_centre_targets,
+    data.wide_targets,
     signals.zero_weights,
     signals.stuck_activations,
     signals.fading_signals,

@@ -1,4 +1,4 @@
-"""Data that were not centred or scaled: inputs and targets far from 0, and one column far wider than the others."""
+"""Data that were not centred or scaled: inputs and targets far from 0, one wide column, and targets out of reach."""
 
 from __future__ import annotations
 
@@ -64,3 +64,17 @@ def off_centre_targets(chart: Chart) -> Iterator[Finding]:
         )
         unit = "times the targets' variance"
         yield finding("off-centre-targets", grade, (TARGETS,), words, value, unit, limits=limits.START)
+
+
+def wide_targets(chart: Chart) -> Iterator[Finding]:
+    """Targets of a squared error that spread so far that steps of a usual learning rate do not reach them."""
+    value = chart.scan.preparation.reach
+    grade = limits.REACH.grade(value).at_most("warning")
+    if grade.is_bad and not chart.scan.learned:
+        words = (
+            f"the targets spread {value:.3g} times as far as the network's outputs, or as 1: at usual learning rates "
+            "it takes as many more steps to get there, and gradients are as large; divide the targets by their "
+            "standard deviation, and multiply the answers by it"
+        )
+        unit = "times the outputs' standard deviation, or 1"
+        yield finding("wide-targets", grade, (TARGETS,), words, value, unit, limits=limits.REACH)

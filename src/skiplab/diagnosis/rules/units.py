@@ -13,6 +13,7 @@ from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.finding import WHOLE, Finding
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import Grade
+from skiplab.measurements.estimate import Estimate
 from skiplab.measurements.layer_singularities import LayerSingularities, Singularities
 from skiplab.measurements.symmetry import Symmetry
 from skiplab.subjects.weight_layers import units_first, weight_layers
@@ -93,24 +94,31 @@ def _dependence(layer: LayerSingularities) -> float:
 def symmetric_units(chart: Chart) -> Iterator[Finding]:
     """How far outputs move when the units of a layer are permuted, or two layers rescaled against each other."""
     found = {
-        change: float(result.mean_change[0])
+        change: next(iter(result.estimates.values()))[0, 0]
         for change, result in (
             ("permuting a layer's units", chart.get(Symmetry, "permutation_symmetry")),
             ("rescaling two layers", chart.get(Symmetry, "rescaling_symmetry")),
         )
         if result is not None
     }
-    known = {change: moved for change, moved in found.items() if math.isfinite(moved)}
+    known = {change: moved for change, moved in found.items() if bool(moved.value.isfinite())}
     if known:
         yield finding(
             "symmetric-units",
             Grade("info", 0.0),
             (),
             ", ".join(
-                f"{change} moves outputs by {moved:.1%} of their size" for change, moved in known.items()
+                f"{change} moves outputs by {_in_percent(moved)} of their size"
+                for change, moved in known.items()
             ),
-            next(iter(known.values())),
+            float(next(iter(known.values())).value),
             "relative change",
             reference="without skips permuting has 0, and so has rescaling behind ReLUs: these symmetries are exact; "
             "skips break them (orhan2017/figure-1)",
         )
+
+
+def _in_percent(moved: Estimate) -> str:
+    """A share with its interval, left out where both ends read alike."""
+    value, low, high = (f"{float(end):.1%}" for end in (moved.value, moved.low, moved.high))
+    return value if low == high or not bool(moved.settled) else f"{value} ({low} to {high})"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +31,7 @@ from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import LossFunction
 from skiplab.telling import Counted, Tell
 
@@ -48,6 +48,7 @@ class InterlayerCushions(Result):
     reference = "yu2019, section 5; Arora et al. (2018)"
     yardstick = "a random direction has 1"
     marks = (("mean", 1.0, "random direction"), ("median", 1.0, "random direction"))
+    on_axes: ClassVar[Mapping[str, str]] = {"mean": "mean over samples", "median": "median over samples"}
 
     layers: tuple[str, ...]
     cushions: Tensor
@@ -73,7 +74,7 @@ def interlayer_cushions(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str | tuple[str, str]] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     over: str = "sample",
     probes: int | None = None,
     seed: int = 0,
@@ -91,6 +92,7 @@ def interlayer_cushions(
     (('0', '1 → 4'), torch.Size([1, 16, 2]))
     """
     one_of("over", over, OVER)
+    mode = chosen_mode(target, mode)
     require(
         over == "sample" or mode == "train",
         f"over is {over!r} but mode {mode!r}, in which samples do not depend on each other; choose mode='train'.",
@@ -98,7 +100,6 @@ def interlayer_cushions(
     if probes is not None:
         whole_numbers(least=0, probes=probes)
     seeded(seed)
-    warn_of_fresh_statistics(target, mode)
     subject = Subject.of(target) if loss_fn is None else Subject.of(target, loss_fn=loss_fn)
     spans = _spans(subject, layers)
     stream = torch_generator(seed, "interlayer cushions")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,12 +25,12 @@ from torch.nn import functional as F
 from skiplab.checks import Refused, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import in_mode
-from skiplab.measurements.result import Estimate, Result, number_of
+from skiplab.measurements.result import Estimate, Mark, Result, number_of
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of
 from skiplab.subjects.failures import described
 from skiplab.subjects.hooks import first_argument, visited
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import LossFunction
 from skiplab.subjects.weight_layers import (
     WeightLayer,
@@ -53,6 +53,11 @@ class LayerCushions(Result):
     """
 
     title = "Layer cushion"
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "median": "median over samples of ‖A x‖ / (‖A‖ ‖x‖)",
+        "mean": "mean over samples",
+        "least": "least of these samples",
+    }
     reference = "yu2019, section 5; Arora et al. (2018)"
 
     layers: tuple[str, ...]
@@ -93,6 +98,11 @@ class LayerCushions(Result):
         return number_of(self.gains.shape[1], "sample")
 
     @property
+    def marks(self) -> Sequence[Mark]:
+        """What random weights have in each layer."""
+        return tuple((name, self.random, "random weights") for name in self.estimates)
+
+    @property
     def yardstick(self) -> str:
         """What random weights have, whatever the sample."""
         ends = dict.fromkeys(f"{pick(self.random):.3g}" for pick in (min, max))
@@ -105,7 +115,7 @@ def layer_cushions(
     *,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     identities: Mapping[str, Tensor] | None = None,
 ) -> LayerCushions:
     """Measure the cushions of linear and convolutional layers (default: all) for every sample.
@@ -118,7 +128,7 @@ def layer_cushions(
     >>> found.cushions.shape, bool((found.cushions <= 1).all())  # (networks, samples, layers)
     (torch.Size([1, 16, 3]), True)
     """
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target) if loss_fn is None else Subject.of(target, loss_fn=loss_fn)
     check_weight_layers(subject.module, layers)
     known = weight_layers(subject.module)

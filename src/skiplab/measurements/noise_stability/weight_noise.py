@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ from skiplab.measurements.result import Estimate, Result, number_of
 from skiplab.randomness import member_seeds, torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batches_of
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.subject import Criterion, LossFunction
 from skiplab.subjects.weight_layers import check_weight_layers, weight_layers, weight_matrices
 from skiplab.subjects.wiring import stored_names
@@ -38,6 +39,10 @@ class WeightNoise(Result):
     """
 
     title = "Change under weight noise"
+    on_axes: ClassVar[Mapping[str, str]] = {
+        "change": "relative change of the outputs ‖y′ − y‖ / ‖y‖",
+        "agreement": "share of samples with the same answer",
+    }
     reference = "yu2019, sections 1 and 5"
 
     layers: tuple[str, ...]
@@ -83,7 +88,7 @@ def weight_noise(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     size: float = 0.1,
     relative: bool = True,
     draws: int = 10,
@@ -107,7 +112,7 @@ def weight_noise(
     """
     size = positive("size", size, 0.1)
     whole_numbers(draws=draws)
-    warn_of_fresh_statistics(target, mode)
+    mode = chosen_mode(target, mode)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
     names = _own_weights(subject.module, layers)
     removed = identities_by_layer(identities, weight_layers(subject.module))

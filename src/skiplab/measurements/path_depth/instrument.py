@@ -22,7 +22,7 @@ from skiplab.randomness import torch_generator
 from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, batch_size, batches_of, outside_inference_mode
 from skiplab.subjects.hooks import visited
-from skiplab.subjects.normalisation import warn_of_fresh_statistics
+from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.residual_blocks import ResidualBlocks, residual_blocks
 from skiplab.subjects.subject import Criterion, LossFunction, first_tensor
 from skiplab.torch_private import tree_map
@@ -35,7 +35,7 @@ def path_depth(
     criterion: Criterion | None = None,
     loss_fn: LossFunction | None = None,
     layers: Sequence[str] | None = None,
-    mode: str = "eval",
+    mode: str | None = None,
     counted: Sequence[str] = (),
     centred: bool = True,
     angles: int | None = None,
@@ -54,12 +54,11 @@ def path_depth(
     >>> path_depth(model, x, counted=["0", "2"]).layers
     ('0', '1', '2')
     """
-    by_sample(mode)
+    mode = by_sample(chosen_mode(target, mode))
     counted = counted or ()
     if angles is not None:
         whole_numbers(least=3, angles=angles)
     seeded(seed)
-    warn_of_fresh_statistics(target, mode)
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn)
     whole = list(batches_of(batches))
     blocks = _chosen(subject, whole[0], layers, counted)

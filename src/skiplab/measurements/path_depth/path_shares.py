@@ -73,13 +73,19 @@ class PathDepth(Result):
         return f"branches as large as their shortcuts have an effective depth of {always + blocks / 2:g}"
 
     def plot(self) -> Any:
-        """Draw shares by length with D marked."""
+        """Draw shares by length with the effective depth marked: of the first eight networks, or of all the mean."""
+        from skiplab.measurements import result_plots  # here, since measuring needs no matplotlib
+
         figure = super().plot()
-        ax = figure.axes[0]
-        ax.set(xlabel="path length (residual blocks)")
-        ax.set_xticklabels([tick.get_text() for tick in ax.get_xticklabels()], rotation=0, ha="center")
-        for place in self.depth.value.tolist()[:8]:
-            ax.axvline(1 + place, color="#777777", linestyle=(0, (4, 3)), linewidth=0.9)
+        quantities = [name for name, _ in result_plots.drawn_quantities(self)]
+        figure.axes[-1].set_xlabel("path length (residual blocks)")
+        for panel, name in zip(figure.axes, quantities, strict=True):
+            own = self.depth.value if name == "of the output" else self.gradient_depth
+            places = own.tolist() if len(own) <= result_plots.MOST_LINES else [float(own.mean())]
+            for number, place in enumerate(places):
+                words = "" if number else "effective depth"
+                panel.axvline(1 + place, label=words, zorder=1, **result_plots.MARK)
+            result_plots.key(panel)
         return figure
 
     def _counted(self, networks: int) -> str:
