@@ -11,6 +11,7 @@ from skiplab.benchmarks.convolutions import (
     many_convolution_cases,
     normalised_convolution_cases,
 )
+from skiplab.benchmarks.extremes import fresh_cases, trained_cases
 from skiplab.benchmarks.harness import Case, Timing, interleave
 from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, tuple[Suite, ...]] = {
         Suite("hessian, large", large_hessian_cases, 2),
         Suite("hessian, loader", loader_hessian_cases, 2),
     ),
+    "extremes": (Suite("extremes, fresh", fresh_cases), Suite("extremes, trained", trained_cases)),
 }
 
 
