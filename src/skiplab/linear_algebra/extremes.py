@@ -155,7 +155,8 @@ class _Space:
         # One memory for all images: fresh pages cost more than the arithmetic on them.
         self.work = torch.empty_like(start, dtype=dtype)
         self.block = self._row(start.shape[1])
-        _directions(self.work.copy_(start), self.block)
+        self.work.copy_(start)
+        _directions(self.work, self.block, _norms(self.work))
 
     @property
     def size(self) -> int:
@@ -173,7 +174,6 @@ class _Space:
         # A copy: the operator may have returned its argument, or a tensor it keeps.
         rest = self.work[:, :width].copy_(flat(image, 2))
         del image
-        scale = _norms(rest).amax(-1)
         inner = _coordinates(rest, block)
         rest.baddbmm_(inner.to(self.dtype), block, alpha=-1)
         old = self.size
@@ -185,17 +185,21 @@ class _Space:
             grown[:, old:, old - before.shape[1] : old] = self.coupling
             grown[:, old - before.shape[1] : old, old:] = self.coupling.mT
         self.projected = grown
-        scale = torch.maximum(scale, grown.abs().amax((-2, -1)))
-        self.leaning = self.leaning or self._leans(rest)
+        sizes = None if self.leaning else _norms(rest)
+        self.leaning = sizes is None or self._leans(sizes)
         if self.leaning:
-            _orthogonalise(rest, self._filled())
+            sizes = _orthogonalise(rest, self._filled())
         self.before = block
-        self._follow(rest, scale)
+        assert sizes is not None
+        self._follow(rest, sizes)
 
-    def _leans(self, rest: Tensor) -> bool:
-        """Whether a Ritz pair has come so close to an eigenpair that rounding in its direction grows."""
+    def _leans(self, sizes: Tensor) -> bool:
+        """Whether a Ritz pair has come so close to an eigenpair that rounding in its direction grows.
+
+        ``sizes`` (L, b) are the lengths of what the space lacks of the newest images.
+        """
         theta, inner = torch.linalg.eigh(self.projected)
-        residual = torch.linalg.vector_norm(_norms(rest)[..., None] * inner[:, -rest.shape[1] :], dim=-2)
+        residual = torch.linalg.vector_norm(sizes[..., None] * inner[:, -sizes.shape[1] :], dim=-2)
         return bool((residual <= LEANING * theta.abs().amax(-1, keepdim=True)).any())
 
     def ritz(self, count: int, which: str, tolerance: float) -> _Ritz:
@@ -249,15 +253,15 @@ class _Space:
             left -= found[-1].shape[1]
         return [piece for piece in found if piece.shape[1]]
 
-    def _follow(self, rest: Tensor, scale: Tensor) -> None:
+    def _follow(self, rest: Tensor, lengths: Tensor) -> None:
         """Choose the next block: the strongest directions of the rest, and random ones where it is exhausted."""
         width = min(rest.shape[1], self.dimension - self.size)
         if not width:
             self.coupling = self.coupling.new_zeros((len(rest), 0, rest.shape[1]))
             return
         self.block = self._row(width)
-        sizes, right = _directions(rest, self.block)
-        empty = sizes <= EXHAUSTED * scale[:, None]
+        sizes, right = _directions(rest, self.block, lengths)
+        empty = sizes <= EXHAUSTED * self.projected.abs().amax((-2, -1))[:, None]
         sizes = torch.where(empty, 0, sizes)
         self.coupling = sizes[..., None] * right
         if bool(empty.any()):
@@ -309,16 +313,15 @@ def _orthogonalise(vectors: Tensor, pieces: Sequence[Tensor]) -> Tensor:
     return rest
 
 
-def _directions(rows: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-    """Write into ``out`` (L, w, P) orthonormal directions of rows (L, b, P), the strongest first.
+def _directions(rows: Tensor, out: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Write into ``out`` (L, w, P) orthonormal directions of rows (L, b, P) of these lengths, the strongest first.
 
     Returned are their sizes (L, w) and the turn (L, w, b): rows are turnᵀ · sizes · directions.
     """
     width = out.shape[1]
     if rows.shape[1] == 1:  # a QR of one column takes as long as a Hessian product
-        sizes = _norms(rows)
-        torch.mul(rows, torch.where(sizes > 0, 1 / sizes, 0)[..., None].to(rows.dtype), out=out)
-        return sizes, torch.ones_like(sizes)[..., None]
+        torch.mul(rows, torch.where(lengths > 0, 1 / lengths, 0)[..., None].to(rows.dtype), out=out)
+        return lengths, torch.ones_like(lengths)[..., None]
     factors = torch.linalg.qr(rows.mT)
     left, sizes, right = torch.linalg.svd(factors.R)
     out.copy_((factors.Q @ left).mT[:, :width])
