@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from pages.speed_goals import goals_part, step_bound
-from skiplab.benchmarks.record import Record
+from skiplab.benchmarks.record import PEERS, Record
 from skiplab.cli.bench import rate, short_time
 from skiplab.figures import style
 from skiplab.files import write_bytes
@@ -50,7 +50,7 @@ def benchmarks(path: Path) -> str:
     found = Record.read(path)
     facts = found.facts
     versions = facts["versions"]
-    used = ", ".join(f"{name} {versions[name]}" for name in ("torch", "jax") if name in versions)
+    used = ", ".join(f"{name} {versions[name]}" for name in ("torch", *PEERS) if name in versions)
     reach = "; ".join(
         f"{each.flops / 1e12:.3g} TFLOP/s in {each.precision}, {each.traffic / 1e12:.3g} TB/s"
         for each in found.ceilings
