@@ -78,6 +78,7 @@ def with_fitting_threads(measurement: Callable[P, R]) -> Callable[P, R]:
 def _one_is_as_fast(many: int, run: Callable[[], object]) -> bool:
     """Whether one thread takes at most a little longer; a network that fails is for others to tell of."""
     try:
+        torch.set_num_threads(1)
         run()  # the first may initialise what later ones have
         taken: dict[int, list[float]] = {1: [], many: []}
         for _ in range(TURNS):
