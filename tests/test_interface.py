@@ -119,7 +119,7 @@ def test_the_package_loads_nothing_and_a_measurement_no_study() -> None:
 
 def test_measurements_are_those_of_their_modules() -> None:
     assert sl.autocorrelation is autocorrelation.autocorrelation
-    assert sl.hessian_spectrum.__wrapped__ is hessian_spectrum.hessian_spectrum
+    assert inspect.unwrap(sl.hessian_spectrum) is hessian_spectrum.hessian_spectrum
     assert sl.hessian_spectrum.__doc__ == hessian_spectrum.hessian_spectrum.__doc__
     assert pickle.loads(pickle.dumps(sl.hessian_spectrum)) is sl.hessian_spectrum
 

@@ -37,6 +37,7 @@ from skiplab.remedies.looks_linear import looks_linear as looks_linear
 from skiplab.reproduction.runner import Options, Watcher, run_study, study_table
 from skiplab.reproduction.store import Store, StudyRun, runs_at_hand
 from skiplab.subjects import Subject as Subject
+from skiplab.subjects.threads import with_fitting_threads
 from skiplab.waiting import Waiting, watched
 
 if TYPE_CHECKING:
@@ -48,23 +49,23 @@ compare = watched(comparison.compare)
 activation_patterns = watched(patterns.activation_patterns)
 branch_ratios = watched(branches.branch_ratios)
 diagnose = watched(diagnosing.diagnose)
-dominant_gradient_flow = watched(flow.dominant_gradient_flow)
+dominant_gradient_flow = watched(with_fitting_threads(flow.dominant_gradient_flow))
 gradient_norms = watched(norms.gradient_norms)
 gradient_shattering = watched(shattering.gradient_shattering)
-hessian_extremes = watched(extremes.hessian_extremes)
+hessian_extremes = watched(with_fitting_threads(extremes.hessian_extremes))
 hessian_product = watched(product.hessian_product)
-hessian_spectrum = watched(spectrum.hessian_spectrum)
-hessian_trace = watched(trace.hessian_trace)
-interlayer_cushions = watched(noise.interlayer_cushions)
+hessian_spectrum = watched(with_fitting_threads(spectrum.hessian_spectrum))
+hessian_trace = watched(with_fitting_threads(trace.hessian_trace))
+interlayer_cushions = watched(with_fitting_threads(noise.interlayer_cushions))
 layer_cushions = watched(noise.layer_cushions)
 layer_signals = watched(signals.layer_signals)
-path_depth = watched(paths.path_depth)
+path_depth = watched(with_fitting_threads(paths.path_depth))
 permutation_symmetry = watched(symmetry.permutation_symmetry)
 rescaling_symmetry = watched(symmetry.rescaling_symmetry)
 saturation = watched(saturated.saturation)
 singularities = watched(singular.singularities)
 try_remedies = watched(remedy_trials.try_remedies)
-weight_noise = watched(noise.weight_noise)
+weight_noise = watched(with_fitting_threads(noise.weight_noise))
 
 
 def run(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from skiplab.benchmarks import BENCHMARKS, Suite, convolutions, harness, measure, products
+from skiplab.benchmarks import BENCHMARKS, Suite, convolutions, extremes, harness, measure, products
 from skiplab.benchmarks.ceilings import Ceiling
+from skiplab.benchmarks.extremes import ExtremesSize
 from skiplab.benchmarks.harness import Case, Work, interleave
 from skiplab.benchmarks.hessian import HessianSize
 from skiplab.benchmarks.landscape import landscape_cases
@@ -231,3 +235,79 @@ def test_hessians_are_measured_at_all_sizes_and_absent_peers_named(
     assert rows[6].note == "1 probes × 3 steps, 94 parameters, 20 samples in batches of 8"
     absent = (*rows[1:4], rows[5], rows[7])
     assert all(row.note.startswith("skipped: ") and row.seconds is None for row in absent)
+
+
+@pytest.mark.parametrize("peer", [False, True])
+def test_extremes_are_measured_without_torchvision_and_pyhessian_too(
+    monkeypatch: pytest.MonkeyPatch, peer: bool
+) -> None:
+    import sys
+
+    small = ExtremesSize(samples=4, side=4, steps=2, most=6, seeds=2)
+    monkeypatch.setattr("skiplab.benchmarks.extremes.SIZE", small)
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.setitem(sys.modules, "torchvision.models", None)
+    for name, module in _little_pyhessian().items():
+        monkeypatch.setitem(sys.modules, name, module if peer else None)
+    rows = measure("extremes", rounds=2)
+    assert [row.benchmark for row in rows] == ["extremes, fresh"] * (2 + peer) + ["extremes, trained"] * (
+        2 + peer
+    )
+    first = rows[0]
+    assert first.note.startswith("ResNet-20 (without torchvision's resnet18: ")
+    assert "as drawn, 269,722 parameters, 4 images of 4 × 4, λ = " in first.note
+    assert "after 2 steps of training" in rows[-1].note or not peer
+    assert re.fullmatch(r"skiplab: \d+ products, error .*, proved 0\.0\d+ %", first.what)
+    if peer:
+        assert re.match(r"PyHessian: \d.* products, error ", rows[1].what)
+        assert re.match(r"PyHessian, (until|not) as exact: \d.* products", rows[2].what)
+        assert all(row.seconds is not None for row in rows)
+    else:
+        assert rows[1].note.startswith("skipped: ")
+        assert rows[1].seconds is None
+
+
+def test_the_stop_of_a_power_iteration_is_that_of_pyhessian() -> None:
+    values = [1.0, 2.0, 2.5, 2.501, 2.5012]
+    assert extremes._stop(values) == 4  # 2.5 and 2.501 differ by less than a thousandth
+    assert extremes._stop(values[:3]) is None
+    assert extremes._stop([1.0, 2.0] * 80) == 100
+
+
+def _little_pyhessian() -> dict[str, ModuleType]:
+    """A power iteration with the names and the stop of PyHessian 0.1."""
+    import torch
+
+    whole, utils = ModuleType("pyhessian"), ModuleType("pyhessian.utils")
+
+    def products(gradients: Any, parameters: Any, vector: Any) -> Any:
+        return torch.autograd.grad(gradients, parameters, vector, retain_graph=True)
+
+    def inner(one: Any, other: Any) -> Any:
+        return sum((a * b).sum() for a, b in zip(one, other, strict=True))
+
+    def unit(vector: Any) -> Any:
+        length = inner(vector, vector).sqrt()
+        return [each / length for each in vector]
+
+    class Operator:
+        def __init__(self, model: Any, criterion: Any, data: Any, cuda: bool) -> None:
+            self.params = list(model.parameters())
+            self.gradsH = torch.autograd.grad(
+                criterion(model(data[0]), data[1]), self.params, create_graph=True
+            )
+
+        def eigenvalues(self, maxIter: int = 100, tol: float = 1e-3, top_n: int = 1) -> Any:
+            vector, value = unit([torch.randn(p.size()) for p in self.params]), None
+            for _ in range(maxIter):
+                image = products(self.gradsH, self.params, vector)
+                before, value = value, inner(image, vector).item()
+                vector = unit(image)
+                if before is not None and abs(before - value) / (abs(before) + 1e-6) < tol:
+                    return [before], [vector]
+            return [value], [vector]
+
+    whole.hessian, whole.utils = Operator, utils  # type: ignore[attr-defined]
+    utils.group_product, utils.hessian_vector_product = inner, products  # type: ignore[attr-defined]
+    utils.normalization = unit  # type: ignore[attr-defined]
+    return {"pyhessian": whole, "pyhessian.utils": utils}

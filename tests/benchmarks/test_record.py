@@ -6,13 +6,13 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from skiplab.benchmarks import Ceiling, Timing
 from skiplab.benchmarks.profile import Kernel, Profile
-from skiplab.benchmarks.record import Record, facts_of
+from skiplab.benchmarks.record import PEERS, Record, facts_of
 from skiplab.benchmarks.scaling import summary
 from skiplab.checks import Refused
 from skiplab.files import Damaged
@@ -103,9 +103,15 @@ def test_what_is_no_record_is_said(tmp_path: Path) -> None:
         Record.of(content, path)
 
 
-def test_facts_name_a_jax_that_was_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "jax", raising=False)
-    assert "jax" not in facts_of("cpu", 1.0, 5)["versions"]
-    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(__version__="9.9"))  # type: ignore[arg-type]
+def test_facts_name_the_peers_that_were_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PEERS:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    assert not {*PEERS} & {*facts_of("cpu", 1.0, 5)["versions"]}
+    monkeypatch.setattr(
+        "skiplab.benchmarks.record.metadata", SimpleNamespace(version=lambda name: f"9.9 of {name}")
+    )
+    monkeypatch.setitem(sys.modules, "pyhessian", ModuleType("pyhessian"))
+    monkeypatch.setitem(sys.modules, "jax", None)  # cannot be imported
     facts = facts_of("cpu", 1.0, 5)
-    assert (facts["versions"]["jax"], facts["rounds"]) == ("9.9", 5)
+    assert (facts["versions"]["pyhessian"], facts["rounds"]) == ("9.9 of pyhessian", 5)
+    assert "jax" not in facts["versions"]

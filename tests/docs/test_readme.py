@@ -63,6 +63,24 @@ def test_a_published_run_of_the_benchmarks_becomes_a_table_and_a_figure(
     assert not (tmp_path / "bench-chip.webp").exists()
     speed.draw_benchmarks()
     assert (tmp_path / "bench-chip.webp").stat().st_size > 1000
+    # A run on a CPU has no ceilings, and no goals are set for it.
+    goals = text.partition("## Measured")[0]
+    Record(
+        {
+            "device": "x86_64 CPU, 1 thread",
+            "seconds": 10.0,
+            "finished": "2026-01-02T03",
+            "versions": {"torch": "9"},
+        },
+        (),
+        (Timing("extremes, fresh", "skiplab: 11 products", 4.0, 1.0, "a network"),),
+    ).save(tmp_path / "cpu")
+    (tmp_path / "cpu" / "bench.json").rename(tmp_path / "bench-cpu.json")
+    text = speed.speed_page()
+    assert text.partition("## Measured")[0] == goals
+    assert "`skiplab bench extremes` on one x86_64 CPU, 1 thread (torch 9, 2026-01-02; 10 s in all)." in text
+    assert "*× ours* compares within a precision.\n\n| work |" in text
+    assert "| extremes, fresh: a network | skiplab: 11 products | run | 4 s | 1.00 |  |  |  |" in text
     # Without a published run the page speaks of the published trials alone.
     monkeypatch.setattr(speed, "PUBLISHED", tmp_path / "none")
     assert "| networks per trial |" in speed.speed_page()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from skiplab.checks import Refused
-from skiplab.linear_algebra import extreme_eigenvalues
+from skiplab.linear_algebra import extreme_eigenvalues, extremes
 from skiplab.randomness import torch_generator
 
 
@@ -117,6 +117,73 @@ def test_float32_products_suffice(generator, with_eigenvalues):
     assert found.converged
     torch.testing.assert_close(found.values, torch.tensor([6.0, 5.0, 1.07]).double(), rtol=0, atol=1e-5)
     assert (found.residuals >= 6 * 1e-7).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("block", [1, 2])
+def test_no_eigenvalue_is_found_twice_long_after_the_first_converged(dtype, block, with_eigenvalues):
+    # A recurrence without a basis finds 100 again within 60 steps.
+    eigenvalues = torch.cat([torch.linspace(-1, 1, 396), torch.tensor([2.0, 4.0, 20.0, 100.0])])
+    matrix = with_eigenvalues(eigenvalues).to(dtype)
+    eps = torch.finfo(dtype).eps
+    for vectors in (False, True):
+        found = extreme_eigenvalues(
+            lambda v: v @ matrix,
+            400,
+            5,
+            torch_generator(2),
+            block=block,
+            dtype=dtype,
+            tolerance=1e-12,
+            vectors=vectors,
+            max_steps=90,
+        )
+        expected = torch.tensor([100.0, 20.0, 4.0, 2.0]).double()
+        torch.testing.assert_close(found.values[:4], expected, rtol=0, atol=4000 * eps)
+        assert found.values[4] < 1.01
+    assert found.vectors is not None
+    overlaps = found.vectors @ found.vectors.mT - torch.eye(5, dtype=torch.float64)
+    assert overlaps.abs().max() < 40 * eps
+
+
+def test_before_a_pair_has_converged_the_recurrence_alone_is_as_good(with_eigenvalues, monkeypatch):
+    matrix = with_eigenvalues(clustered())
+    calls = []
+    whole = extremes._orthogonalise
+
+    def counted(vectors, pieces):
+        calls.append(len(pieces))
+        return whole(vectors, pieces)
+
+    monkeypatch.setattr(extremes, "_orthogonalise", counted)
+
+    def found():
+        return extreme_eigenvalues(
+            lambda v: v @ matrix, 400, 1, torch_generator(3), which="magnitude", tolerance=1e-3, block=1
+        )
+
+    alone = found()
+    assert len(calls) <= 1  # the step that settles it
+    monkeypatch.setattr(extremes, "LEANING", float("inf"))
+    always = found()
+    assert len(calls) > alone.steps == always.steps
+    torch.testing.assert_close(alone.values, always.values, rtol=1e-12, atol=0)
+    torch.testing.assert_close(alone.residuals, always.residuals, rtol=1e-6, atol=0)
+
+
+def test_an_operator_may_return_what_it_was_given_or_keeps(generator):
+    kept = torch.randn(1, 30, dtype=torch.float64, generator=generator)
+    before = kept.clone()
+    assert extreme_eigenvalues(lambda v: v, 30, 1, generator).values.item() == pytest.approx(1)
+    extreme_eigenvalues(lambda v: kept, 30, 1, generator, block=1, max_steps=1)
+    assert torch.equal(kept, before)
+
+
+def test_long_sums_of_float32_are_as_precise_as_their_numbers(generator):
+    vectors = torch.randn(1, 2, 3_000_001, generator=generator)
+    exact = vectors.double() @ vectors.double().mT
+    torch.testing.assert_close(extremes._coordinates(vectors, vectors), exact, rtol=1e-12, atol=1e-6)
+    torch.testing.assert_close(extremes._norms(vectors)[0] ** 2, exact[0].diagonal(), rtol=1e-12, atol=0)
 
 
 def test_refusals_say_what_to_do(generator):

@@ -143,7 +143,7 @@ def run(count):
     la.extreme_eigenvalues(
         lambda v: v * diagonal, size, block, stream, tolerance=1e-15, max_steps=count, block=block, **how
     )
-    return la.extremes_held(members, size, block)
+    return la.extremes_held(members, size, block, dtype)
 
 run(4)  # what torch loads when it is first used
 open("/proc/self/clear_refs", "w").write("5")
@@ -170,7 +170,7 @@ def test_extremes_and_traces_hold_what_is_planned(what, count, members, dtype):
 
 
 def test_what_fits_is_what_is_held():
-    held = memory.extremes_held(2, 1000, 1)
+    held = memory.extremes_held(2, 1000, 1, torch.float32)
     for budget in (held.bytes(7), held.bytes(8) - 1):
         assert held.fitting(budget) == 7
     assert held.fitting(100) == 0

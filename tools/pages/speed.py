@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from pages.speed_goals import goals_part, step_bound
-from skiplab.benchmarks.record import Record
+from skiplab.benchmarks.record import PEERS, Record
 from skiplab.cli.bench import rate, short_time
 from skiplab.figures import style
 from skiplab.files import write_bytes
@@ -28,11 +28,16 @@ def speed_page() -> str:
         "network's pass over 50,000 images. Without bfloat16 the fastest program for fully connected networks "
         "multiplies float32 numbers as sums of two bfloat16 ones, in three products: 16 binary places, where tf32 "
         "has ten.",
-        goals_part(records),
+        goals_part([found for found in records if not on_cpu(found)]),
         "## Measured",
         *(benchmarks(path) for path in bench_files()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def on_cpu(found: Record) -> bool:
+    """Whether a run of the benchmarks was made without a GPU, for which no goals are set."""
+    return "CPU" in found.facts["device"]
 
 
 def bench_files() -> list[Path]:
@@ -45,7 +50,7 @@ def benchmarks(path: Path) -> str:
     found = Record.read(path)
     facts = found.facts
     versions = facts["versions"]
-    used = ", ".join(f"{name} {versions[name]}" for name in ("torch", "jax") if name in versions)
+    used = ", ".join(f"{name} {versions[name]}" for name in ("torch", *PEERS) if name in versions)
     reach = "; ".join(
         f"{each.flops / 1e12:.3g} TFLOP/s in {each.precision}, {each.traffic / 1e12:.3g} TB/s"
         for each in found.ceilings
@@ -53,14 +58,20 @@ def benchmarks(path: Path) -> str:
     when = f"{facts['finished'][:10]}; {facts['seconds']:.0f} s in all"
     names = list(dict.fromkeys(row.benchmark.partition(",")[0] for row in found.timings))
     names += ["scaling"] * bool(found.scalings) + ["profile"] * bool(found.profiles)
-    lines = [f"`skiplab bench {' '.join(names)} --device cuda` on one {facts['device']} ({used}, {when})."]
+    device = "" if on_cpu(found) else " --device cuda"
+    lines = [f"`skiplab bench {' '.join(names)}{device}` on one {facts['device']} ({used}, {when})."]
     if found.timings:
+        lines[0] += " Rows of a block are interleaved; *× ours* compares within a precision"
+    if found.timings and not found.ceilings:
+        lines[0] += "."
+    elif found.timings:
         lines[0] += (
-            " Rows of a block are interleaved; *× ours* compares within a precision; in brackets are shares of what "
+            "; in brackets are shares of what "
             f"this device reached in the same run with one large matrix product and one large copy ({reach}). "
             "Bytes are the least that the work has to move with numbers of four bytes: a program that stores "
             "bfloat16 moves fewer, and may pass 100 %."
         )
+    if found.timings:
         lines += ["", "| work | program | time per | | × ours | TFLOP/s | GB/s | start-up |"]
         lines += ["|---|---|---|---|---|---|---|---|"]
     work = ""

@@ -12,6 +12,7 @@ from skiplab.benchmarks.convolutions import (
     normalised_convolution_cases,
 )
 from skiplab.benchmarks.drawing import drawing_cases
+from skiplab.benchmarks.extremes import fresh_cases, trained_cases
 from skiplab.benchmarks.harness import Case, Timing, interleave
 from skiplab.benchmarks.hessian import hessian_cases, large_hessian_cases, loader_hessian_cases
 from skiplab.benchmarks.landscape import landscape_cases
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, tuple[Suite, ...]] = {
         Suite("hessian, large", large_hessian_cases, 2),
         Suite("hessian, loader", loader_hessian_cases, 2),
     ),
+    "extremes": (Suite("extremes, fresh", fresh_cases), Suite("extremes, trained", trained_cases)),
 }
 
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import sys
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from skiplab.checks import Refused
 from skiplab.files import Damaged, kind_of, read_json, write_json
 from skiplab.reproduction.provenance import describe
 
+PEERS = ("jax", "torchvision", "pyhessian")  # whose versions are noted where they were timed
 FILE, FIGURES = "bench.json", ("figure.png", "figure.svg")
 
 
@@ -121,8 +123,8 @@ def _is_record(path: Path) -> bool:
 def facts_of(device: str, seconds: float, rounds: int) -> dict[str, Any]:
     """Where and when the benchmarks ran, and with which peers."""
     facts = describe(device, seconds) | {"rounds": rounds}
-    jax = sys.modules.get("jax")  # only where it was timed
-    return facts if jax is None else facts | {"versions": facts["versions"] | {"jax": jax.__version__}}
+    timed = {name: metadata.version(name) for name in PEERS if sys.modules.get(name) is not None}
+    return facts | {"versions": facts["versions"] | timed}
 
 
 def _profile(content: dict[str, Any]) -> Profile:

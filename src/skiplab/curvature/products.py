@@ -191,6 +191,12 @@ class HessianProduct:
             f"vectors have shape {tuple(vectors.shape)}, but must have ({self.size}, k, {self.dimension}).",
         )
         cast = vectors.detach().to(device=self.device, dtype=self.dtype)
+        if len(self._parts) == 1 and cast.shape[1] <= (self._chunk if self.size == 1 else 1):
+            # One pass is the answer: adding it to zeros would write a large network's vector twice more.
+            ((_, weight, route),) = self._parts
+            found = route.product(cast.flatten(0, 1)).view_as(cast)
+            found = found if weight == 1 else weight * found
+            return found.to(device=vectors.device, dtype=vectors.dtype)
         answer = torch.zeros_like(cast)
         for members, weight, route in self._parts:
             # A pass takes many vectors of one network, or one vector of each of many networks.

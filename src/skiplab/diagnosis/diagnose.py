@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from torch import nn
 
@@ -19,6 +21,7 @@ from skiplab.interruption import unchanged_by_ctrl_c
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.hooks import as_written
 from skiplab.subjects.subject import Criterion, LossFunction
+from skiplab.subjects.threads import fitting_threads
 from skiplab.telling import Tell, silent
 from skiplab.torch_private import uncompiled
 
@@ -49,8 +52,10 @@ def diagnose(
     The loss is ``criterion(output, target)`` or ``loss_fn(model, batch)``; without either it is inferred where that
     is safe, and said. ``budget`` are the seconds that all examinations together may take: they decide what is
     measured, on how many samples and how precisely. ``memory`` are the bytes to plan with, by default what is free.
-    ``examinations`` names those to make (default: all). What was not measured is listed with the reason. If it is
-    ``interruptible``, Ctrl-C ends the examinations and what was measured is reported. The model stays as it is.
+    ``examinations`` names those to make (default: all). On a CPU one thread is used where a pass of the network takes
+    no longer so, as on a busy machine, which moves numbers by rounding only. What was not measured is listed with
+    the reason. If it is ``interruptible``, Ctrl-C ends the examinations and what was measured is reported. The model
+    stays as it is.
 
     >>> report = diagnose(model, (x, y), budget=5, examinations=["layer_signals", "gradient_norms"])
     >>> [each.name for each in report.measured]
@@ -71,27 +76,29 @@ def diagnose(
     tell = tell or silent
     tell("a first pass")
     model = uncompiled(model)  # what is compiled hides the calls of its layers
-    with as_written(model), la.allowing(memory):
-        patient = Patient.of(
-            model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples, settled=False
-        )
-        patient, fewer = affordable(patient, budget, la.budget_of(None, patient.subject.device))
-        chart = Chart(patient, scanned(patient))
     planned = [each for each in EXAMINATIONS if not chosen or each.name in chosen]
     stopped = ""
-    try:
-        with unchanged_by_ctrl_c((model,)), as_written(model), la.allowing(memory):
-            for place, examination in enumerate(planned, 1):
-                left = budget - (time.monotonic() - start)
-                tell(f"{place}/{len(planned)} {examination.name}, at most {max(left, 1):.0f} s more")
-                _examine(chart, examination, left, budget)
-    except KeyboardInterrupt as stop:
-        if not interruptible or type(stop) is not KeyboardInterrupt:  # such as one that TERM raises
-            raise
-        stopped = STOPPED
-        for each in planned:
-            if each.name not in chart.measured and each.name not in chart.unmeasured:
-                chart.unmeasured[each.name] = Unmeasured(each.name, each.question, "Ctrl-C came first")
+    with contextlib.ExitStack() as threads:
+        with as_written(model), la.allowing(memory):
+            patient = Patient.of(
+                model, batches, criterion=criterion, loss_fn=loss_fn, samples=samples, settled=False
+            )
+            threads.enter_context(fitting_threads(patient.subject, patient.batch))
+            patient, fewer = affordable(patient, budget, la.budget_of(None, patient.subject.device))
+            chart = Chart(patient, scanned(patient))
+        try:
+            with unchanged_by_ctrl_c((model,)), as_written(model), la.allowing(memory):
+                for place, examination in enumerate(planned, 1):
+                    left = budget - (time.monotonic() - start)
+                    what = f"{place}/{len(planned)} {examination.name}"
+                    _examine(chart, examination, left, budget, partial(_say, tell, what, start + budget))
+        except KeyboardInterrupt as stop:
+            if not interruptible or type(stop) is not KeyboardInterrupt:  # such as one that TERM raises
+                raise
+            stopped = STOPPED
+            for each in planned:
+                if each.name not in chart.measured and each.name not in chart.unmeasured:
+                    chart.unmeasured[each.name] = Unmeasured(each.name, each.question, "Ctrl-C came first")
     # Weights that a parametrisation computes, such as spectral_norm's, change its buffers when read in training mode.
     with patient.subject.borrowed():
         findings = findings_of(chart)
@@ -114,8 +121,18 @@ def _in_seconds(time: float) -> str:
     return f"{time:.2g} s" if time < 10 else f"{time:.0f} s"
 
 
-def _examine(chart: Chart, examination: Examination, left: float, budget: float) -> None:
+def _say(tell: Tell, what: str, end: float) -> None:
+    """Tell what is being examined, and how far the end of the budget is ahead or behind."""
+    left = end - time.monotonic()
+    rest = f"at most {max(left, 1):.0f} s more" if left > 0 else f"{-left:.0f} s beyond the budget"
+    tell(f"{what}, {rest}")
+
+
+def _examine(
+    chart: Chart, examination: Examination, left: float, budget: float, say: Callable[[], None]
+) -> None:
     """Make one examination if it can be made in its part of the time, else note why it was not."""
+    say()
     name, question = examination.name, examination.question
     part = max(min(SHARE * left, MOST_OF_ALL * budget), 0.0)
     expected = examination.passes(chart.scan) * chart.scan.seconds
@@ -125,7 +142,7 @@ def _examine(chart: Chart, examination: Examination, left: float, budget: float)
     if not why:
         start = time.monotonic()
         try:
-            with limited(chart.patient.module, max(2 * part, 1.0)):
+            with limited(chart.patient.module, max(2 * part, 1.0), say):
                 result = examination.measure(chart.patient, chart.scan, part)
             chart.measured[name] = Examined(name, question, result, time.monotonic() - start)
             return

@@ -111,9 +111,8 @@ def _fitting(product: HessianProduct, fewest: int, fitting: Callable[[int], int]
 
 def _extremes(patient: Patient, scan: Scan, seconds: float) -> Result:
     product, steps = _timed(patient, seconds, FEWEST_STEPS)
-    fitting = _fitting(
-        product, FEWEST_STEPS, la.extremes_held(product.size, product.dimension, block=1).fitting
-    )
+    held = la.extremes_held(product.size, product.dimension, 1, product.dtype)
+    fitting = _fitting(product, FEWEST_STEPS, held.fitting)
     return extremes.hessian_extremes(
         patient.subject,
         patient.batch,

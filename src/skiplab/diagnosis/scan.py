@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -164,11 +164,12 @@ class OutOfTime(Exception):
 
 
 @contextmanager
-def limited(module: nn.Module, seconds: float) -> Iterator[None]:
-    """End what calls the network, or parts of it, when its time is up, at the next call."""
+def limited(module: nn.Module, seconds: float, say: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """End what calls the network, or parts of it, when its time is up, at the next call; ``say`` hears of each."""
     end = time.monotonic() + seconds
 
     def check(_: nn.Module, __: Any, ___: Any) -> None:
+        say()
         if time.monotonic() > end:
             raise OutOfTime
 

@@ -88,13 +88,14 @@ class Held:
         return max(0, (budget - self.beside) // self.each)
 
 
-def extremes_held(members: int, dimension: int, block: int) -> Held:
-    """What ``extreme_eigenvalues`` holds: its basis is float64 whatever the operator computes in, as is its work.
+def extremes_held(members: int, dimension: int, block: int, dtype: torch.dtype) -> Held:
+    """What ``extreme_eigenvalues`` holds: its basis in the operator's type, and blocks of vectors besides.
 
-    Beside the basis there are 6 vectors, or 7 per vector of a block, as measured on a CPU in float32 and float64.
+    These are 3 for a single vector, 5 for a block of several, and 1 more where float64 draws are cast to another
+    type, as measured on a CPU.
     """
-    each = 8 * members * block * dimension
-    return Held(each, (6 if block == 1 else 7) * each)
+    each = dtype.itemsize * members * block * dimension
+    return Held(each, ((3 if block == 1 else 5) + (dtype != torch.float64)) * each)
 
 
 def trace_held(members: int, dimension: int, dtype: torch.dtype) -> Held:

@@ -110,7 +110,7 @@ def hessian_extremes(
 
     ``tolerance`` is the interval's half-width at which steps end, as a part of the largest magnitude, or after
     ``max_steps`` (by default 100, or fewer where memory holds no more). For k = 1 a step is a product and keeps a
-    float64 vector of all parameters, with 6 such vectors besides; for more it is two of each and 14 besides, since
+    vector of all parameters, with a few besides (``la.extremes_held``); for more it is two of each, since
     one vector alone finds an eigenvalue that occurs twice only once. ``tell`` hears how far it is.
 
     >>> found = hessian_extremes(model, (x, y), criterion=torch.nn.CrossEntropyLoss(), k=2, which="largest")
@@ -130,7 +130,7 @@ def hessian_extremes(
         k <= product.dimension, f"k is {k}, but there are {product.dimension} eigenvalues; ask for fewer."
     )
     block = min(2, k)
-    held = la.extremes_held(product.size, product.dimension, block)
+    held = la.extremes_held(product.size, product.dimension, block, product.dtype)
     most, limited = vectors_that_fit("max_steps", max_steps, USUAL_STEPS, held, product.device)
     found = la.extreme_eigenvalues(
         Counted(tell, most, "steps", at_most=True).after(product),

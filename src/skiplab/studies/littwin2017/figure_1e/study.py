@@ -58,7 +58,8 @@ STUDY = Study(
     claims=(
         Claim(
             "norm-grows",
-            "Without batch normalisation training (at learning rate .05, which is ours) increases the norm of the weights.",
+            "Without batch normalisation training (at learning rate .05, which is ours) increases the norm of the "
+            "weights.",
             evidence.grows,
             A_TWENTIETH,
             unit="ln ‖w‖",
