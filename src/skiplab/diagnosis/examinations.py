@@ -44,8 +44,8 @@ FEWEST_STEPS, MOST_STEPS = 8, 60  # of Lanczos for the extremes
 FEWEST_PRODUCTS, MOST_PRODUCTS = 6, 40  # for the trace
 LARGE = 2_000_000  # parameters from which the spectrum of the whole Hessian says nothing within minutes
 NOISE_DRAWS = 3
-# Of a draw of a symmetry: one forward pass, and the time that changing, borrowing and comparing take however small the
-# network is. On one core: plain networks of 3 to 50 layers, ResNets of 8, 20 and 92.
+# Of a draw of a symmetry: one forward pass, and the time that changing, borrowing and comparing take however small
+# the network is. On one core: plain networks of 3 to 50 layers, ResNets of 8, 20 and 92.
 DRAW_PASSES, DRAW_SECONDS, DRAW_SECONDS_PER_LAYER = 0.35, 6e-4, 2e-5
 
 
