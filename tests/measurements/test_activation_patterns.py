@@ -303,6 +303,8 @@ def test_a_pass_that_cannot_be_followed_is_measured_by_its_modules() -> None:
         assert found.layers == ("1",)
         assert torch.equal(found["1"][0], net[0](GRID.float()) > 0)
         assert f"left out: rectifiers that are called as functions, {why}" in repr(found)
+        with pytest.raises(Refused, match=f"no rectifier on this batch that can be seen .*, {why}"):
+            activation_patterns(nn.Sequential(nn.Linear(1, 3), part), GRID.float())
 
 
 @pytest.mark.parametrize("backend", ["batched", "loop"])

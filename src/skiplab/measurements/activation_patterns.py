@@ -220,10 +220,11 @@ def _of_batch(subject: Subject, batch: Batch, plan: _Plan) -> ActivationPatterns
     for name in (*plan.modules, *(plan.functions or ())):
         if name not in found and (plan.asked or not found):
             raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
+    hidden = f" that can be seen (left out: {unfollowed})" if unfollowed else ""
     require(
         len(found) > 0,
-        "the network calls no rectifier on this batch; name in layers the modules whose positive outputs count as "
-        "active.",
+        f"the network calls no rectifier on this batch{hidden}; name in layers the modules whose positive outputs "
+        "count as active.",
     )
     askew = [name for name, pattern in found.items() if pattern.ndim < 2 or pattern.shape[1] != size]
     if askew and (plan.asked or len(askew) == len(found)):
