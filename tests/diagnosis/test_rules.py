@@ -118,6 +118,26 @@ def test_saturated_activations_are_named() -> None:
     finding = found(network, "saturated-activations")
     assert finding.where == ("2", "3")
     assert finding.statistic > 0.9
+    assert finding.words.endswith("so that hardly any gradient passes through it")
+
+
+def test_a_gate_that_is_held_open_or_closed_is_not_said_to_stop_the_gradient() -> None:
+    class Remembers(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.memory, self.head = nn.LSTM(12, 12, batch_first=True), nn.Linear(12, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.head(self.memory(x[:, None].expand(-1, 3, -1))[0][:, -1])
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = Remembers()
+    network.memory.bias_ih_l0.data[12:24] = 40.0  # of the forget gate
+    report = diagnose(network, (X, Y), examinations=["saturation", "layer_signals"], budget=20)
+    (finding,) = [each for each in report.findings if each.id == "saturated-activations"]
+    assert finding.where == ("memory", "memory: forget gate, sigmoid")
+    assert "held open or closed: what it lets through has its gradient" in finding.words
 
 
 def test_an_exploding_branch_is_named_with_its_last_layer() -> None:
@@ -297,6 +317,7 @@ def test_a_sharp_softmax_is_told_by_its_rows() -> None:
     finding = found(drawn(Attends(), 1000.0), "saturated-activations")
     assert finding.where == ("scores", "soft")
     assert "of the rows of soft give more than 99 % of their weight to one entry" in finding.words
+    assert finding.words.endswith("hardly any gradient reaches the numbers by which they choose")
     assert finding.unit == "share of rows"
 
 

@@ -12,10 +12,12 @@ from torch.nn import functional as F
 
 from skiplab.architectures.activations import CReLU
 from skiplab.architectures.rescaled import RescaledNet
+from skiplab.architectures.resnet import ResNet
 from skiplab.architectures.shattering_convnets import ShatteringConvNet
 from skiplab.checks import Refused
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.activation_patterns import ActivationPatterns, activation_patterns, run_lengths
+from skiplab.measurements.saturation import saturation
 from skiplab.randomness import torch_generator
 
 GRID = torch.linspace(-2, 2, 9, dtype=torch.float64)[:, None]
@@ -169,6 +171,142 @@ def test_a_rectifier_is_active_by_what_it_takes(rectifier: Callable[[], nn.Modul
         assert torch.equal(both["1"][member], each[0](GRID) > 0)
 
 
+class Calls(nn.Module):
+    """Rectifiers as functions: one called twice, and between the calls what ``function`` does."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.inner, self.last = nn.ModuleDict({"first": nn.Linear(1, 4), "act": nn.ReLU()}), nn.Linear(4, 2)
+        self.between = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.inner["first"](x))
+        x = self.inner["act"](self.between(x - 0.1))
+        return torch.relu(self.last(x))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (torch.relu, "relu#2"),
+        (lambda x: x.relu(), "relu#2"),
+        (lambda x: F.relu(x, inplace=True), "relu#2"),
+        (lambda x: x.clone().relu_(), "relu#2"),
+        (lambda x: x.clamp_min(0), "clamp_min"),
+        (lambda x: x.clamp(min=0.0), "clamp"),
+        (lambda x: torch.clip(x, 0, 6), "clip"),
+        (lambda x: F.hardtanh(x, 0, 6), "hardtanh"),
+        (lambda x: F.threshold(x, 0, 0), "threshold"),
+        (F.silu, "silu"),
+        (lambda x: F.leaky_relu(x, -0.5), "leaky_relu"),
+    ],
+)
+def test_rectifiers_that_are_called_as_functions_count_as_modules_do(
+    function: Callable[[Tensor], Tensor], name: str
+) -> None:
+    x = GRID.float()
+    net = Calls(function)
+    found = activation_patterns(net, x)
+    again = "relu#3" if name == "relu#2" else "relu#2"
+    assert found.layers == ("relu", name, "inner.act", again)
+    first = net.inner["first"](x)
+    assert torch.equal(found["relu"][0], first > 0)
+    assert torch.equal(found[name][0], first.relu() - 0.1 > 0)
+    assert torch.equal(found[again][0], net.last(function(first.relu() - 0.1).relu()) > 0)
+    assert not found.left_out
+    # Saturation names them alike: it is one rule.
+    assert [place for place in saturation(net, x).layers if place != "inner.act"] == [
+        *found.layers[:2],
+        again,
+    ]
+    for backend in ("batched", "loop"):
+        nets = [Calls(function) for _ in range(2)]
+        many = activation_patterns(Ensemble.of(nets, backend=backend), x)
+        for member, each in enumerate(nets):
+            for layer, pattern in activation_patterns(each, x).active.items():
+                assert torch.equal(many[layer][member], pattern[0])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [torch.tanh, lambda x: x.clamp_min(-1), lambda x: x.clamp(max=0), lambda x: x.clamp(0, 0), F.hardtanh],
+)
+def test_what_is_no_rectifier_is_not_counted(function: Callable[[Tensor], Tensor]) -> None:
+    assert activation_patterns(Calls(function), GRID.float()).layers == ("relu", "inner.act", "relu#2")
+
+
+def test_functions_are_named_by_the_module_whose_forward_calls_them() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + F.relu(self.linear(F.relu(x)))
+
+    net, x = nn.Sequential(nn.Linear(1, 4), Block(), Block()), GRID.float()
+    found = activation_patterns(net, x)
+    assert found.layers == ("1: relu", "1: relu#2", "2: relu", "2: relu#2")
+    some = activation_patterns(net, x, layers=["2: relu", "2"])  # a function, and what the module gives
+    assert some.layers == ("2: relu", "2: relu#2", "2")
+    assert torch.equal(some["2: relu#2"], found["2: relu#2"])
+    assert torch.equal(some["2"][0], net(x) > 0)
+
+
+def test_every_rectifier_of_our_residual_network_is_measured() -> None:
+    net = ResNet(1, generator=torch_generator("resnet"), filters=(4, 8, 8), dtype=torch.float64)
+    images = torch.randn(5, 3, 8, 8, generator=torch_generator("images"), dtype=torch.float64)
+    assert len(activation_patterns(net, images).layers) == 7  # it was one, the stem's
+
+
+def test_what_is_left_out_is_said() -> None:
+    class Several(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.act, self.idle, self.first = nn.ReLU(), nn.ReLU(), nn.Linear(1, 3)
+            self.memory = nn.RNN(3, 3, nonlinearity="relu", batch_first=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.act(self.first(x))
+            return self.memory(x[:, None])[0][:, 0] * F.relu(x.flatten()).mean()
+
+    found = activation_patterns(Several(), GRID.float())
+    assert found.layers == ("act",)
+    said = (
+        "left out: memory, whose rectifiers are inside one call to torch; relu, without a sample a row; "
+        "idle, which the pass does not call"
+    )
+    assert f"  {said}\n" in repr(found)
+    assert "left out" not in repr(activation_patterns(Several(), GRID.float(), layers=["act"]))
+
+
+def test_a_pass_that_cannot_be_followed_is_measured_by_its_modules() -> None:
+    class Plain(nn.Module):
+        """Code of another library that takes plain tensors alone."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            if type(x) is not Tensor:
+                raise TypeError("no subclass")
+            return F.relu(x)
+
+    class Escapes(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.from_numpy(x.numpy().copy())
+
+    for part, why in (
+        (Plain(), "since the pass fails while it is followed"),
+        (Escapes(), "where the pass could not be followed"),
+    ):
+        part.register_buffer("own", torch.zeros(1))
+        net = nn.Sequential(nn.Linear(1, 3), nn.ReLU(), part)
+        found = activation_patterns(net, GRID.float())
+        assert found.layers == ("1",)
+        assert torch.equal(found["1"][0], net[0](GRID.float()) > 0)
+        assert f"left out: rectifiers that are called as functions, {why}" in repr(found)
+        with pytest.raises(Refused, match=f"no rectifier on this batch that can be seen .*, {why}"):
+            activation_patterns(nn.Sequential(nn.Linear(1, 3), part), GRID.float())
+
+
 @pytest.mark.parametrize("backend", ["batched", "loop"])
 def test_a_diverged_network_is_refused_and_a_diverged_member_has_nan(backend: str) -> None:
     nets = [nn.Sequential(nn.Linear(1, 3), nn.ReLU(), nn.Linear(3, 3), nn.ReLU()).double() for _ in range(2)]
@@ -198,17 +336,16 @@ def test_one_sample_makes_no_pair() -> None:
 
 
 def test_what_is_refused() -> None:
-    class Functional(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(1, 3)
-
-        def forward(self, x: Tensor) -> Tensor:
-            return F.relu(self.layer(x))
-
     x = GRID.float()
-    with pytest.raises(Refused, match=r"no rectifier among its modules \(a call to F.relu is none\)"):
-        activation_patterns(Functional(), x)
+    sentence = (
+        "the network calls no rectifier on this batch; name in layers the modules whose positive outputs"
+    )
+    with pytest.raises(Refused, match=sentence):
+        activation_patterns(nn.Sequential(nn.Linear(1, 3), nn.Tanh()), x)
+    with pytest.raises(Refused, match="layer 'first: relu' is not called on this batch"):
+        activation_patterns(Shared(), x, layers=["first: relu"])
+    with pytest.raises(Refused, match="layer 'first: tanh' does not exist"):
+        activation_patterns(Shared(), x, layers=["first: tanh"])
     with pytest.raises(Refused, match=r"layer 'secnd' does not exist.*Did you mean second"):
         activation_patterns(Shared(), x, layers=["secnd"])
     with pytest.raises(Refused, match="layer 'idle' is not called on this batch"):

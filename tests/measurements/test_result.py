@@ -192,6 +192,42 @@ def test_the_ends_are_ordered_by_what_is_shown() -> None:
     assert lines[1] == "  length: 0.9 (0.8 to 1) in b … 0.96 (0.46 to 1.06) in a"
 
 
+def test_of_equal_values_both_ends_of_the_intervals_are_shown() -> None:
+    class Equal(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """Intervals that differ, of values that do not, and limits around one middle."""
+            half = torch.tensor([[0.2, 0.1, 0.4]])
+            middle = torch.full((1, 3), 0.5)
+            return {
+                "length": Estimate(self.lengths, self.lengths, self.lengths + half),
+                "limits": Estimate.between(middle - half, middle + half),
+            }
+
+    lines = repr(Equal(("a", "b", "c"), torch.zeros(1, 3))).splitlines()
+    assert lines[1] == "  length: 0 (0 to 0.1) in b … 0 (0 to 0.4) in c"
+    assert lines[2] == "  limits: 0.4 to 0.6, unresolved in b … 0.1 to 0.9, unresolved in c"
+
+
+def test_what_has_limits_is_unresolved_and_not_unknown() -> None:
+    class Partly(Lengths):
+        @property
+        def estimates(self) -> Mapping[str, Estimate]:
+            """The first is settled, of the last nothing is known, those between have limits."""
+            low, high = (
+                torch.tensor([[1.0, 0.25, 0.5, torch.nan]]),
+                torch.tensor([[3.0, 0.75, 2.0, torch.nan]]),
+            )
+            return {
+                "share": Estimate(
+                    (low + high) / 2, low, high, unresolved=torch.tensor([[False, *[True] * 3]])
+                )
+            }
+
+    line = repr(Partly(("a", "b", "c", "d"), torch.zeros(1, 4))).splitlines()[1]
+    assert line == "  share: 2 (1 to 3) in a; 2 unresolved (0.25 to 2); 1 unknown"
+
+
 @pytest.mark.parametrize("networks", [2, 20])
 def test_the_mean_over_networks_is_open_where_that_of_one_is(networks: int) -> None:
     lows = normal(networks, 3).abs()

@@ -135,7 +135,7 @@ def _examine(
     say()
     name, question = examination.name, examination.question
     part = max(min(SHARE * left, MOST_OF_ALL * budget), 0.0)
-    expected = examination.passes(chart.scan) * chart.scan.seconds
+    expected = examination.expected(chart.scan)
     why = examination.refusal(chart.patient, chart.scan)
     if not why and expected > part:
         why = f"it would take about {_in_seconds(expected)}, and {_in_seconds(part)} of the budget are left for it"

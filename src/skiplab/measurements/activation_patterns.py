@@ -10,6 +10,11 @@ its units as a CReLU does, if what it gives is. Of a layer's pattern, (inputs ×
   something, such as a grid. Coin flips give runs of 2 inputs on average, a unit that is never active one run of B.
 
 The positions of a convolution's channel count as units of their own.
+
+Rectifiers are modules, or calls such as ``torch.relu(x)`` and ``x.clamp_min(0)`` in a module's forward, which are
+found by following the pass as ``saturation`` does and named as there: "blocks.3: relu". Where not all rectifiers have
+a pattern the text of a result says so: those inside torch's recurrent layers, those without a sample a row, modules
+that are not called, and functions where a pass cannot be followed.
 """
 
 from __future__ import annotations
@@ -26,13 +31,17 @@ from skiplab.checks import Refused, listed, near, no_such, require
 from skiplab.ensembles import Ensemble
 from skiplab.measurements.batch_statistics import evaluated
 from skiplab.measurements.estimate import Estimate
+from skiplab.measurements.rectifier_follower import RectifierFollower
 from skiplab.measurements.result import Result, number_of
 from skiplab.subjects import Subject
+from skiplab.subjects.activation_calls import is_function
 from skiplab.subjects.batches import Batch, batch_size, batches_of, is_lone_sample
+from skiplab.subjects.blocks import shown
 from skiplab.subjects.failures import LONE_SAMPLE
 from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.rectifiers import is_rectifier
 from skiplab.subjects.subject import LossFunction
+from skiplab.torch_private import without_subclasses
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +50,7 @@ class ActivationPatterns(Result):
 
     ``active`` goes by the layers' names, in the order they are called. A layer may be given by its name or number.
     ``diverged`` (E,) marks members of an ensemble that met numbers which are not finite: they have no patterns, their
-    shares are NaN and they have no runs.
+    shares are NaN and they have no runs. ``left_out`` says which rectifiers were not measured, and why.
     """
 
     title = "Activation"
@@ -56,6 +65,7 @@ class ActivationPatterns(Result):
     active: Mapping[str, Tensor]
     samples: int
     diverged: Tensor | None = None
+    left_out: str = ""
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -143,8 +153,9 @@ def activation_patterns(
     layers: Sequence[str] | None = None,
     mode: str | None = None,
 ) -> ActivationPatterns:
-    """Note which units of the named layers (default: all rectifier modules) are active for each input.
+    """Note which units of the named layers (default: all rectifiers) are active for each input.
 
+    ``layers`` names modules, or rectifiers that are called as functions as a result names them ("blocks.3: relu").
     ``mode="batch"`` normalises with the mean and variance of each batch, ``"eval"`` as in evaluation. A
     network in which a layer meets a number that is not finite is refused, a member of an ensemble is marked. A
     ``loss_fn`` serves only to call networks that take more than one input.
@@ -157,10 +168,10 @@ def activation_patterns(
     """
     mode = chosen_mode(target, mode)
     subject = Subject.of(target, loss_fn=loss_fn)
-    names = _chosen(subject.module, layers)
+    plan = _planned(subject.module, layers)
     found = []
     for batch in batches_of(batches):
-        found.append(_of_batch(evaluated(subject, batch, mode), batch, names, layers is not None))
+        found.append(_of_batch(evaluated(subject, batch, mode), batch, plan))
         shapes = [
             {name: each.shape[2] for name, each in part.active.items()} for part in (found[0], found[-1])
         ]
@@ -171,42 +182,56 @@ def activation_patterns(
         return found[0]
     active = {name: torch.cat([part.active[name] for part in found], 1) for name in found[0].active}
     diverged = torch.stack([part.diverged for part in found if part.diverged is not None]).any(0)
-    return ActivationPatterns(active, sum(part.samples for part in found), diverged)
+    left_out = "; ".join(dict.fromkeys(part.left_out for part in found if part.left_out))
+    return ActivationPatterns(active, sum(part.samples for part in found), diverged, left_out)
 
 
-def _of_batch(subject: Subject, batch: Batch, names: Sequence[str], asked: bool) -> ActivationPatterns:
-    """The patterns on one batch of layers that were ``asked`` for by name, or found."""
-    size = batch_size(batch)
-    parts = dict(subject.module.named_modules())
-    by_input = [name for name in names if is_rectifier(parts[name])]
-    seen: dict[str, Tensor] = {}
-    peaks: list[Tensor] = []
+@dataclass(frozen=True)
+class _Plan:
+    """Which modules to look at, of which of them at what they take, and which functions: None means all there are."""
 
-    def note(name: str, signal: Tensor) -> Tensor:
-        # As bool at once: a quarter of what a deep network's activities would take in float32.
-        seen[name] = signal > 0
-        peaks.append(signal.abs().amax())  # NaN or ∞ if any is; a tenth of what isfinite takes
-        return signal
+    modules: tuple[str, ...]
+    by_input: tuple[str, ...]
+    functions: tuple[str, ...] | None
+    asked: bool
 
-    def run(model: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
-        seen.clear()
-        peaks.clear()
-        restart()
-        subject.call(model, batch)
-        return dict(seen), torch.stack(peaks) if peaks else torch.zeros(1)
 
-    with subject.borrowed(names, note, by_input) as restart, torch.no_grad():
-        found: dict[str, Tensor]
-        found, largest = subject.map_models(run)
+def _planned(module: nn.Module, layers: Sequence[str] | None) -> _Plan:
+    known = dict(module.named_modules())
+    rectifiers = tuple(name for name, part in known.items() if is_rectifier(part))
+    if layers is None:
+        found = tuple(name for name, part in known.items() if isinstance(part, CReLU) or name in rectifiers)
+        return _Plan(found, rectifiers, None, asked=False)
+    listed("layers", layers)
+    require(len(layers) > 0, "layers is empty; name a layer, or leave it out for all rectifiers.")
+    names = tuple(dict.fromkeys(layers))
+    functions = tuple(name for name in names if is_function(name, known))
     for name in names:
-        if name not in found and (asked or not found):
+        if name not in known and name not in functions:
+            raise no_such("layer", name, known)
+    modules = tuple(name for name in names if name in known)
+    return _Plan(modules, tuple(name for name in modules if name in rectifiers), functions, asked=True)
+
+
+def _of_batch(subject: Subject, batch: Batch, plan: _Plan) -> ActivationPatterns:
+    """The patterns on one batch."""
+    size = batch_size(batch)
+    found, largest, unfollowed = _seen(subject, batch, plan)
+    for name in (*plan.modules, *(plan.functions or ())):
+        if name not in found and (plan.asked or not found):
             raise Refused(f"layer {name!r} is not called on this batch; choose one that is.")
-    for name, pattern in found.items():
-        require(
-            pattern.ndim > 1 and pattern.shape[1] == size,
-            f"layer {name!r} has {tuple(pattern.shape[1:])} for {size} samples; "
+    hidden = f" that can be seen (left out: {unfollowed})" if unfollowed else ""
+    require(
+        len(found) > 0,
+        f"the network calls no rectifier on this batch{hidden}; name in layers the modules whose positive outputs "
+        "count as active.",
+    )
+    askew = [name for name, pattern in found.items() if pattern.ndim < 2 or pattern.shape[1] != size]
+    if askew and (plan.asked or len(askew) == len(found)):
+        raise Refused(
+            f"layer {askew[0]!r} has {tuple(found[askew[0]].shape[1:])} for {size} samples; "
             + (LONE_SAMPLE if is_lone_sample(batch) else "choose one with a sample a row")
-            + ".",
+            + "."
         )
     finite = largest.isfinite()
     diverged = ~finite.all(1)
@@ -216,8 +241,65 @@ def _of_batch(subject: Subject, batch: Batch, names: Sequence[str], asked: bool)
             f"layer {name!r} meets a number that is not finite; look for diverged parameters or inputs that are not "
             "finite."
         )
-    patterns = {name: pattern.reshape(*pattern.shape[:2], -1) for name, pattern in found.items()}
-    return ActivationPatterns(patterns, size, diverged)
+    patterns = {
+        name: pattern.reshape(*pattern.shape[:2], -1) for name, pattern in found.items() if name not in askew
+    }
+    reasons = [unfollowed] if unfollowed else []
+    if not plan.asked:
+        idle = [name for name in plan.modules if name not in found]
+        reasons += [f"{shown(askew)}, without a sample a row"] if askew else []
+        reasons += [f"{shown(idle)}, which the pass does not call"] if idle else []
+    return ActivationPatterns(patterns, size, diverged, "; ".join(reasons))
+
+
+def _seen(subject: Subject, batch: Batch, plan: _Plan) -> tuple[dict[str, Tensor], Tensor, str]:
+    """Patterns (E, B, …) and largest numbers (E, layers), in the order of calls, and what could not be seen.
+
+    A pass that fails only while it is followed, as code of other libraries may that takes plain tensors, is run again
+    with hooks on modules alone.
+    """
+    if plan.functions is not None and not plan.functions:
+        return *_passed(subject, batch, plan, None), ""
+    follower = RectifierFollower(subject.module, plan.modules, plan.functions)
+    try:
+        return *_passed(subject, batch, plan, follower), follower.unseen
+    except Exception:
+        if plan.functions:
+            raise
+        why = "rectifiers that are called as functions, since the pass fails while it is followed"
+        return *_passed(subject, batch, plan, None), why
+
+
+def _passed(
+    subject: Subject, batch: Batch, plan: _Plan, follower: RectifierFollower | None
+) -> tuple[dict[str, Tensor], Tensor]:
+    seen: dict[str, Tensor] = {}
+    peaks: list[Tensor] = []
+
+    def note(name: str, signal: Tensor) -> Tensor:
+        with without_subclasses():  # looking is no call of the network's
+            plain = signal.detach().as_subclass(Tensor)
+            # As bool at once: a quarter of what a deep network's activities would take in float32.
+            seen[name] = plain > 0
+            # NaN or ∞ if any is; a tenth of what isfinite takes.
+            peaks.append(
+                plain.abs().amax().double() if plain.numel() else torch.zeros((), dtype=torch.float64)
+            )
+        return signal
+
+    def run(model: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
+        seen.clear()
+        peaks.clear()
+        restart()
+        if follower is None:
+            subject.call(model, batch)
+        else:
+            follower.run(subject, model, batch, note)
+        return dict(seen), torch.stack(peaks) if peaks else torch.zeros(1)
+
+    with subject.borrowed(plan.modules, note, plan.by_input) as restart, torch.no_grad():
+        found: tuple[dict[str, Tensor], Tensor] = subject.map_models(run)
+    return found
 
 
 def run_lengths(rows: Tensor) -> Tensor:
@@ -227,21 +309,3 @@ def run_lengths(rows: Tensor) -> Tensor:
     # Every row starts a run, so that in the rows laid end to end a run lasts until the next start.
     positions = starts.flatten().nonzero()[:, 0]
     return torch.diff(positions, append=positions.new_tensor([rows.numel()]))
-
-
-def _chosen(module: nn.Module, layers: Sequence[str] | None) -> tuple[str, ...]:
-    known = dict(module.named_modules())
-    if layers is None:
-        found = tuple(name for name, part in known.items() if isinstance(part, CReLU) or is_rectifier(part))
-        require(
-            len(found) > 0,
-            "the network has no rectifier among its modules (a call to F.relu is none); name in layers the modules "
-            "whose positive outputs count as active.",
-        )
-        return found
-    listed("layers", layers)
-    require(len(layers) > 0, "layers is empty; name a layer, or leave it out for all rectifiers.")
-    for name in layers:
-        if name not in known:
-            raise no_such("layer", name, known)
-    return tuple(dict.fromkeys(layers))

@@ -14,6 +14,7 @@ from skiplab.measurements.attention_rows import ATTENTIONS, attention_rows, soft
 from skiplab.measurements.recurrent_gates import RECURRENT, gates
 from skiplab.measurements.tallies import lies_in
 from skiplab.subjects import Subject
+from skiplab.subjects.activation_calls import limits, place_of, rectifies
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.following import FRESH, Call, Followed, Follower
 from skiplab.subjects.hooks import first_argument, visited
@@ -21,12 +22,6 @@ from skiplab.subjects.weight_layers import weight_layers
 from skiplab.torch_private import without_subclasses
 
 FLAT = 0.05  # of the largest slope; ours: |tanh| > .975
-RECTIFIERS = frozenset(
-    {
-        *("relu", "relu6", "leaky_relu", "prelu", "rrelu", "elu", "celu", "selu"),
-        *("gelu", "silu", "mish", "hardswish"),
-    }
-)
 SOFTMAX = frozenset({"softmax", "log_softmax"})
 MOVES = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t", "T", "mT"})
 
@@ -160,26 +155,18 @@ class ActivationWatcher(Follower):
 
     def _look(self, call: Call) -> None:
         name = call.name
-        limits = _limits(call) if name == "hardtanh" else None
-        if name in RECTIFIERS or (limits and limits[0] == 0):
-            self._rectify(self._name(call), call.taken[0], call.followed[0].note)
-        elif name in BOUNDED or limits:
-            flat = _beyond(*limits) if limits else BOUNDED[name]
-            self._count(self._name(call), "bounded", *_flat(flat, call.outcome))
+        if rectifies(call):
+            self._rectify(place_of(call, self.parts), call.taken[0], call.followed[0].note)
+        elif name in BOUNDED or name == "hardtanh":
+            flat = _beyond(*limits(call)) if name == "hardtanh" else BOUNDED[name]
+            self._count(place_of(call, self.parts), "bounded", *_flat(flat, call.outcome))
         elif name in SOFTMAX:
-            self._count(self._name(call), "softmax", *softmax_rows(call))
+            self._count(place_of(call, self.parts), "softmax", *softmax_rows(call))
         elif name in ATTENTIONS:
-            self._count(self._name(call), "softmax", *attention_rows(call))
+            self._count(place_of(call, self.parts), "softmax", *attention_rows(call))
         elif name in RECURRENT:
             for gate, function, given in gates(call):
                 self._gate(f"{call.scope}: {gate}" if call.scope else gate, call.scope, function, given)
-
-    def _name(self, call: Call) -> str:
-        part = self.parts[call.scope]
-        holds = (*part.children(), *(() if isinstance(part, nn.PReLU) else part.parameters(recurse=False)))
-        if call.scope and not holds:
-            return call.scope
-        return f"{call.scope}: {call.name}" if call.scope else call.name
 
     def _gate(self, name: str, layer: str, function: str, given: Tensor) -> None:
         """A gate has one row for all steps, also of a cell that is called once per step."""
@@ -236,10 +223,3 @@ def _axis(call: Call) -> int:
     if name in MOVES or axis == 0 or -axis > outcome.ndim or given.shape[axis] != outcome.shape[axis]:
         return 0
     return axis
-
-
-def _limits(call: Call) -> tuple[float, float]:
-    """Of hardtanh(x, min_val, max_val)."""
-    args, kwargs = call.values
-    given: dict[str, Any] = dict(zip(("input", "min_val", "max_val"), args, strict=False)) | kwargs
-    return float(given.get("min_val", -1)), float(given.get("max_val", 1))

@@ -200,8 +200,11 @@ def _range(by_place: Estimate, places: tuple[str, ...], kind: str, missing: str)
         few = bool(by_place.value.isfinite().any())
         return "unknown, too few samples or draws for an interval" if few else "unknown"
     middles = (by_place.low + by_place.high) / 2
-    sizes = torch.where(by_place.value.isnan(), middles, by_place.value).tolist()
-    ends = dict.fromkeys(pick(known, key=sizes.__getitem__) for pick in (min, max))
+    sizes = torch.where(by_place.value.isnan(), middles, by_place.value)
+    # Of equal values the narrowest and the widest interval: they are the ends then.
+    widths = (by_place.high - by_place.low).nan_to_num(0.0)
+    order = list(zip(sizes.tolist(), widths.tolist(), strict=True))
+    ends = dict.fromkeys(pick(known, key=order.__getitem__) for pick in (min, max))
     same = {str(by_place[place]) for place in known}
     if len(known) > 1 and len(same) == 1:
         all_ = "" if len(known) < len(places) else "all "
@@ -209,8 +212,20 @@ def _range(by_place: Estimate, places: tuple[str, ...], kind: str, missing: str)
         words = [f"{same.pop()} in {many} {kind}s"]
     else:
         words = [f"{by_place[place]}{_where(places[place], kind)}" for place in ends]
-    left = len(places) - len(known)
-    return " … ".join(words) + (f"; {left} {missing}" if left else "")
+    return " … ".join(words) + _rest(by_place, known, missing)
+
+
+def _rest(by_place: Estimate, known: list[int], missing: str) -> str:
+    """How many layers are not among the known, and what their limits are where they have some."""
+    limited = by_place.low.isfinite() & by_place.high.isfinite()
+    limited[known] = False
+    open_ = int(limited.sum())
+    words = ""
+    if open_:
+        hull = Estimate.between(by_place.low[limited].min(), by_place.high[limited].max())
+        words = f"; {open_} unresolved ({str(hull).removesuffix(', unresolved')})"
+    left = len(by_place.value) - len(known) - open_
+    return words + (f"; {left} {missing}" if left else "")
 
 
 def _where(place: str, kind: str) -> str:

@@ -8,10 +8,10 @@ tanh"). What *saturated* means depends on the ``kind``:
   of the largest slope, at both ends together. There a gradient shrinks to less than a twentieth in one layer;
 - ``softmax`` (attention's too): the share of rows whose largest weight is above .99, among rows with more than one
   entry that is not masked. The slope of such a weight, p(1 − p), is less than a twentieth of the largest, ¼;
-- ``rectifier`` (ReLU, leaky ReLU, GELU, SiLU …): no single number says that a rectifier is stuck, since being off for
-  some inputs is what it is for. So units count: *never active*, whose input is positive for no sample, pass little
-  gradient or none, and *always active*, positive for every sample, are as good as linear. A channel is one unit,
-  active if it is at any position.
+- ``rectifier`` (ReLU, leaky ReLU, GELU, SiLU …, a clamp at 0): no single number says that a rectifier is stuck, since
+  being off for some inputs is what it is for. So units count: *never active*, whose input is positive for no sample,
+  pass little gradient or none, and *always active*, positive for every sample, are as good as linear. A channel is
+  one unit, active if it is at any position.
 
 Modules that act as rectifiers, such as transformers' GELU written out with tanh, are rectifiers as a whole. The gates
 of torch's recurrent layers and cells, which are called inside one function, have a row each over all steps ("memory:

@@ -116,11 +116,7 @@ def stuck_activations(chart: Chart) -> Iterator[Finding]:
                     f"{saturated:.0%} of the rows of {place} give more than 99 % of their weight to one entry"
                     if is_softmax
                     else f"{saturated:.0%} of {place} is saturated: its slope is below a twentieth of the largest"
-                ) + (
-                    ", as they may be once a network has learned"
-                    if learned
-                    else ", so that hardly any gradient passes"
-                )
+                ) + (", as they may be once a network has learned" if learned else _stops(place, kind))
                 yield finding(
                     "saturated-activations",
                     grade,
@@ -137,6 +133,18 @@ def _last(signals: LayerSignals) -> str:
     """The weight layer that is called last."""
     called = [name for name in signals.layers if name not in signals.opaque]
     return (called or signals.layers)[-1]
+
+
+def _stops(place: str, kind: str) -> str:
+    """What does not pass a saturated activation: of a gate all but what it lets through."""
+    if kind == "softmax":
+        return ", so that hardly any gradient reaches the numbers by which they choose"
+    if " gate" in place.rpartition(": ")[2]:  # of a recurrent layer, as ``recurrent_gates`` names them
+        return (
+            ", so that it is held open or closed: what it lets through has its gradient, but hardly any reaches the "
+            "weights that set the gate"
+        )
+    return ", so that hardly any gradient passes through it"
 
 
 def _is_gate(chart: Chart, place: str, kind: str) -> bool:
