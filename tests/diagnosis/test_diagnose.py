@@ -232,7 +232,11 @@ def test_a_compiled_network_is_examined_as_it_was_written() -> None:
 
 @pytest.mark.parametrize(
     ("name", "least", "vectors"),
-    [("hessian_extremes", 8, (8 + 4) / 2), ("hessian_trace", 6, 6 * 2.25), ("hessian_spectrum", 8, 8 / 2 + 6.5)],
+    [
+        ("hessian_extremes", 8, (8 + 4) / 2),
+        ("hessian_trace", 6, 6 * 2.25),
+        ("hessian_spectrum", 8, 8 / 2 + 6.5),
+    ],
 )
 def test_the_memory_that_is_given_limits_the_hessian_products(name: str, least: int, vectors: float) -> None:
     # Of 105,004 float64 numbers each: what is counted is what each method keeps, in the type that it keeps.
