@@ -28,7 +28,7 @@ from skiplab.cli import progress
 from skiplab.cli.bench import rate
 from skiplab.cli.progress import Bars
 from skiplab.cli.show import draw
-from skiplab.cli.verdicts import interval, number, rows_table
+from skiplab.cli.verdicts import claims_table, interval, number, rows_table
 from skiplab.experiments.networks import Member, Training
 from skiplab.experiments.networks import call as networks_call
 from skiplab.linear_algebra.memory import in_words
@@ -427,3 +427,24 @@ def test_no_number_of_a_verdict_is_ever_cut(width: int) -> None:
         assert whole in text
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_verdict_that_another_initial_gain_reverses_says_so_beside_the_claim() -> None:
+    judged = Verdict(
+        study="p/i", claim="ahead", scale="paper", text="Skips train best.", condition="digits, best gains",
+        verdict="holds", kind="greater", statistic=0.1, low=0.05, high=0.15, margin=0.0, p=0.001, p_adjusted=0.001,
+        level=0.05, paper_value=None, runs=10,
+    )  # fmt: skip
+    other = dataclasses.replace(
+        judged, condition="digits, gain 1", verdict="contradicted", headline=False, other_scale=True,
+        statistic=-0.1, low=-0.15, high=-0.05,
+    )  # fmt: skip
+    same = dataclasses.replace(other, verdict="holds")
+    for rows, told in (([judged, other], True), ([judged, same], False)):
+        each = judgements(rows)
+        for table in (rows_table(each, 200), claims_table(each)):
+            console = Console(file=io.StringIO(), width=200)
+            console.print(table, highlight=False)
+            text = console.file.getvalue()  # type: ignore[attr-defined]
+            words = "This verdict depends on the initial scale: contradicted in 1 of 1 further conditions"
+            assert (words in text) == told

@@ -80,3 +80,5 @@ def test_beside_the_fall_stand_the_line_and_the_start() -> None:
     np.testing.assert_allclose([row.samples[0][0] for row in rows.values()], [4.0, 4.0, 0.0], atol=1e-5)
     rising = next(iter(falls(PLAIN, rises=True)(Results(settings, parts))))
     np.testing.assert_allclose(rising.samples, [[-4.0, -4.0]], atol=1e-5)
+    judged = [row.condition for row in falls(PLAIN, before=True)(Results(settings, parts)) if row.headline]
+    assert judged == ["digits, common gain 1", "digits, common gain 1, before training"]

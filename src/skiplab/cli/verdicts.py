@@ -72,7 +72,10 @@ def _show_command(study: Study, run: StudyRun) -> str:
 
 
 def claims_table(judged: Sequence[Judgement]) -> Table:
-    """A sentence per claim with its verdict, and the numbers of the condition that decides it."""
+    """A sentence per claim with its verdict, and the numbers of the condition that decides it.
+
+    Where another initial gain reverses the verdict, the sentence is followed by one that says so.
+    """
     from rich.markup import escape
     from rich.table import Table
 
@@ -85,6 +88,7 @@ def claims_table(judged: Sequence[Judgement]) -> Table:
         row = each.deciding
         bearing = sum(other.verdict == each.verdict for other in each.rows)
         whose = " (ours)" if each.ours else ""
+        whose += f" This verdict {each.depends}." if each.depends else ""
         extent = row.meaning.written_interval(interval(row.low, row.high))
         cells = [each.text + whose, number(row.statistic), extent, f"{bearing} of {len(each.rows)}"]
         table.add_row(COLOURED_SIGNS[each.verdict], *map(escape, cells))
@@ -132,6 +136,7 @@ def rows_table(judged: Sequence[Judgement], width: int, *, further: bool = False
     ]
     for each in judged:
         shown.append(_heading(each))
+        shown += [Text(f"  This verdict {each.depends}.")] if each.depends else []
         for row in (*each.rows, *(each.further if further else ())):
             shown += [] if beside else [Text(row.condition)]
             shown.append(line(row.condition, facts[id(row)]))

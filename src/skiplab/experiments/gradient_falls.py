@@ -60,8 +60,11 @@ BESIDE: dict[str, Quantity] = {
 }
 
 
-def falls(*models: Model, rises: bool = False) -> Found:
-    """Evidence on how far norms fall in networks of these models (or how far they rise), at a common gain."""
+def falls(*models: Model, rises: bool = False, before: bool = False) -> Found:
+    """Evidence on how far norms fall in networks of these models (or how far they rise), at a common gain.
+
+    ``before``: networks before training are a headline too, for a paper that does not say when it measures.
+    """
     sign = -1 if rises else 1
 
     def found(results: Results) -> Iterator[Evidence]:
@@ -69,6 +72,7 @@ def falls(*models: Model, rises: bool = False) -> Found:
             yield condition.evidence([sign * log_fall(rows) for rows in condition.rows])
             for words, quantity in BESIDE.items() if condition.headline else ():
                 samples: Sequence[np.ndarray] = [sign * quantity(rows) for rows in condition.rows]
-                yield condition.evidence(samples, f"{condition.words}, {words}", headline=False)
+                headline = before and words == BEFORE
+                yield condition.evidence(samples, f"{condition.words}, {words}", headline=headline)
 
     return found

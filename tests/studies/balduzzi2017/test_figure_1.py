@@ -38,14 +38,7 @@ from skiplab.studies.balduzzi2017.line_gradients import (
     noise,
 )
 from skiplab.studies.balduzzi2017.line_networks import Network, build, grid, plain, residual, shallow
-from skiplab.studies.balduzzi2017.noise_bands import (
-    IN_BAND,
-    RESEMBLES,
-    band,
-    band_at_lag,
-    nearer_brown,
-    resembling,
-)
+from skiplab.studies.balduzzi2017.noise_bands import IN_BAND, RESEMBLES, band, band_at_lag, resembling
 from skiplab.studies.balduzzi2017.palette import NOISE
 
 SETTINGS = Settings(runs=6, width=24, deep=12, resnet=10, points=128, lags=8, series=1000)
@@ -165,23 +158,11 @@ def test_noise_resembles_itself_and_what_is_coloured_does_not(noises: Results) -
     coloured = white.copy()
     coloured.loc[:, 1.0] -= 0.3
     coloured.loc[:, 2.0:] += 0.3 / 14
-    assert verdicts(coloured) == ["holds", "contradicted"]
-
-
-def test_a_resemblance_is_to_the_nearer_of_two_noises(noises: Results) -> None:
-    """Halfway between the noises' ACFs nothing is told; an average can be nearer brown where lag 1 is not."""
-    white, brown = (curves(noises, kind) for kind in ("white", "brown"))
-    middle = (white + brown) / 2
-    for acfs, expected in ((white, (-0.5, -0.5)), (brown, (0.5, 0.5)), (middle, (0.0, 0.0))):
-        for row, lags, share in zip(
-            nearer_brown(noises, acfs, "here"), (slice(1.0, None), [1.0]), expected, strict=True
-        ):
-            apart = float((brown - white).loc[:, lags].to_numpy().mean())
-            assert sum(row.samples[0]) / len(row.samples[0]) == pytest.approx(share * apart)
-    first = brown.copy()
-    first[1.0] = white[1.0]
-    signs = [sum(row.samples[0]) > 0 for row in nearer_brown(noises, first, "here")]
-    assert signs == [True, False]
+    assert verdicts(coloured) == ["undecided"]
+    *further, judged = resembling(noises, "white", coloured, "here")
+    assert [row.headline for row in further] == [False, False]
+    assert "averaged over lags inside, lag 1 alone outside the band" in judged.detail
+    assert len(list(resembling(noises, "white", coloured, "here", headline=False))) == 2
 
 
 def test_places_in_a_band_are_counted_in_half_widths_from_its_middle(noises: Results) -> None:

@@ -46,30 +46,30 @@ STUDY = Study(
         Claim(
             "residual-does-not-diminish",
             "Gradient norms of residual networks do not diminish in earlier layers: they do not halve.",
-            falls(RESIDUAL, rises=True),
+            falls(RESIDUAL, rises=True, before=True),
             kind=Greater(margin=HALVING),
             unit="log norm",
         ),
         Claim(
             "plain-decays",
             "Gradient norms of plain networks decay towards the input.",
-            falls(PLAIN),
+            falls(PLAIN, before=True),
             kind=Greater(worth=HALVING),
             unit="log norm",
         ),
         Claim(
             "symm-break-decays",
             "Gradient norms of BiasSymmBreak networks decay towards the input.",
-            falls(SYMM_BREAK),
+            falls(SYMM_BREAK, before=True),
             kind=Greater(worth=HALVING),
             unit="log norm",
         ),
         Claim(
             "bn-alleviates",
             "At the common initial gain (Glorot's 1) one BatchNorm in the middle of a BiasSymmBreak network "
-            "alleviates the vanishing gradients: norms fall less from the top layer to the bottom one, once "
-            "training has begun.",
-            falls(SYMM_BREAK, WITH_BN),
+            "alleviates the vanishing gradients: norms fall less from the top layer to the bottom one, before "
+            "training and in it.",
+            falls(SYMM_BREAK, WITH_BN, before=True),
             kind=Greater(worth=HALVING),
             unit="log norm",
         ),

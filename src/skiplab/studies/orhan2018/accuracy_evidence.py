@@ -83,14 +83,13 @@ def more_degenerate(results: Results) -> Iterator[Evidence]:
     for data, depth in product(settings.data, settings.narrow_depths):
         best, worst, everyone = extremes(results, data, depth)
         words = f"{data}, {depth}×{settings.narrow}"
-        cases = [(words, settings.spectra_at, never_learn(everyone))]
+        dead = (by_network(everyone, "learned") == 0).any()
+        told = f"{never_learn(everyone)}{', and spectra are of the others alone' if dead else ''}"
+        cases = [(words, settings.spectra_at, told)]
         cases += [(f"{words}, epoch {epoch}", (epoch,), "") for epoch in settings.spectra_at]
         for condition, epochs, detail in cases:
             samples = [by_network(rows, "degenerate", epochs).tolist() for rows in (worst, best)]
             yield Evidence(condition, samples, headline=condition == words, detail=detail)
-        if (by_network(everyone, "learned") == 0).any():
-            lost = "spectra are of networks that learn alone"
-            yield Evidence(f"{words}, with those that never learn", [[], []], headline=False, detail=lost)
 
 
 def no_more_degenerate(results: Results) -> Iterator[Evidence]:

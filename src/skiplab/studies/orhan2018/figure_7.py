@@ -69,7 +69,10 @@ def fewer_zeros(results: Results) -> Iterator[Evidence]:
         gains = "/".join(dict.fromkeys(f"{rows['gain'].iloc[0]:.3g}" for rows in both))
         for epoch in results.settings.at:
             samples = [values(rows, "zero", epoch) for rows in both]
-            where, detail = f"{data}, epoch {epoch}, best gains ({gains})", "" if epoch else BEFORE
+            where, detail = (
+                f"{data}, epoch {epoch}, gains of the best means ({gains})",
+                "" if epoch else BEFORE,
+            )
             yield Evidence(where, samples, headline=epoch > 0, detail=detail, paired=True)
 
 

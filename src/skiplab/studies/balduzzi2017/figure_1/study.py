@@ -164,11 +164,11 @@ STUDY = Study(
         Claim(
             "shallow-brown",
             "The gradient of a network with one hidden layer resembles brown noise, with biases of deviation 1: its "
-            "differences between neighbouring inputs are as white as white noise, and its jumps are, in logarithms, "
-            "nearer in number to brown noise's than to one.",
+            "differences between neighbouring inputs are as white as white noise, and they are many jumps and not "
+            "one: on a logarithmic scale their number is nearer to brown noise's.",
             shallow_brown,
             kind=RESEMBLES,
-            unit="distance from brown noise, 1 being the most allowed",
+            unit="times the distance from brown noise that is allowed",
         ),
         Claim(
             "deep-white",

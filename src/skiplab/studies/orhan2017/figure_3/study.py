@@ -54,11 +54,11 @@ STUDY = Study(
     claims=(
         Claim(
             "weights-printed",
-            "Each network has 23 binary parameters.",
+            "Each network has 23 binary parameters, as the text counts.",
             evidence.weights_printed,
             kind=Exact(),
             unit="weights found − said",
-            source="section 2.2",
+            source="ours",
         ),
         Claim(
             "weights",
@@ -91,7 +91,7 @@ STUDY = Study(
             evidence.equalised,
             kind=Exact(rounding=ROUNDING),
             unit="total − 2",
-            source="section 2.2",
+            source="ours",
         ),
         Claim(
             "skips-after-the-units",

@@ -128,7 +128,7 @@ STUDY = Study(
             orthogonal,
             kind=Exact(rounding=1e-12),
             unit="largest |cosine|",
-            source="section 2.3.1",
+            source="ours",
         ),
         Claim(
             "singular-sets-stay",

@@ -95,8 +95,7 @@ STUDY = Study(
         Claim(
             "order-of-times",
             "In time of the gradient flow, by eqs 21–23, ten-layer networks learn fastest with hyper-residual skips, "
-            "then residual ones, then none (in steps of descent hyper-residual ones take 14 times as long as "
-            "residual ones, and eq 23 rests on eq 7).",
+            "then residual ones, then none.",
             evidence.order,
             kind=Greater(worth=TEN_PERCENT),
             unit=POWERS_OF_TEN,

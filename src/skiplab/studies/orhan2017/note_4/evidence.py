@@ -93,9 +93,15 @@ def rising(*quantities: str) -> Found:
 
     def found(results: Results) -> Iterator[Evidence]:
         for quantity in quantities:
-            samples = [values(results, tau, quantity).tolist() for tau in built(results)]
-            ends = f"{sum(samples[0]) / len(samples[0]):.3g} to {sum(samples[-1]) / len(samples[-1]):.3g}"
-            yield Evidence(quantity, samples, detail=f"from {ends}")
+            samples = {tau: values(results, tau, quantity).tolist() for tau in built(results)}
+            means = [sum(each) / len(each) for each in samples.values()]
+            fewer = [
+                f"{len(each)} of {results.settings.runs} draws at τ = {tau:g}, where the others have no factor"
+                for tau, each in samples.items()
+                if len(each) < results.settings.runs
+            ]
+            detail = "; ".join([f"from {means[0]:.3g} to {means[-1]:.3g}", *fewer])
+            yield Evidence(quantity, list(samples.values()), detail=detail)
 
     return found
 

@@ -56,7 +56,7 @@ STUDY = Study(
             evidence.within_bound("deviation"),
             kind=Exact(),
             unit="excess over the bound",
-            source="note 4",
+            source="ours",
         ),
         Claim(
             "spectrum-of-o",

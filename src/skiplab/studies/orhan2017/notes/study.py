@@ -68,7 +68,7 @@ STUDY = Study(
             evidence.printed_derivatives("eq 27"),
             kind=Exact(rounding=ROUNDING),
             unit="largest deviation, relative",
-            source="equation 27",
+            source="ours",
         ),
         Claim(
             "note-1-equal-gradients",
@@ -76,7 +76,7 @@ STUDY = Study(
             evidence.note_1("gradients"),
             kind=Exact(rounding=ROUNDING),
             unit="largest difference, relative",
-            source="note 1",
+            source="ours",
         ),
         Claim(
             "overlap-singular-printed",
@@ -151,7 +151,7 @@ STUDY = Study(
             evidence.printed_derivatives("eq 28"),
             kind=Exact(rounding=ROUNDING),
             unit="largest deviation, relative",
-            source="equation 28",
+            source="ours",
         ),
         Claim(
             "note-2-derivatives",
@@ -159,7 +159,7 @@ STUDY = Study(
             evidence.eq_30,
             kind=Exact(rounding=ROUNDING),
             unit="largest deviation, relative",
-            source="equations 29 to 33",
+            source="ours",
         ),
         Claim(
             "single-zero",
@@ -226,7 +226,7 @@ STUDY = Study(
             evidence.printed_derivatives("eq 35"),
             kind=Exact(rounding=ROUNDING),
             unit="largest deviation, relative",
-            source="equation 35",
+            source="ours",
         ),
         Claim(
             "note-3-derivatives",
@@ -234,7 +234,7 @@ STUDY = Study(
             evidence.note_3("eqs 36–37", *NETWORKS),
             kind=Exact(rounding=ROUNDING),
             unit="largest deviation, relative",
-            source="equations 36 and 37",
+            source="ours",
         ),
         Claim(
             "exchanged-layers",
@@ -243,7 +243,7 @@ STUDY = Study(
             exchangeable,
             kind=Exact(),
             unit="networks that disagree",
-            source="section 2.3.2",
+            source="ours",
         ),
         Claim(
             "note-3-hyper",

@@ -141,8 +141,9 @@ STUDY = Study(
         ),
         Claim(
             "classes",
-            "“The number of valid permutations that respect class membership is K!(d!)^K which is smaller than” that "
-            "of all permutations, n!, for n = Kd neurons in K classes, 1 < K < n.",
+            "K!(d!)^K, which the paper calls “the number of valid permutations that respect class membership”, “is "
+            "smaller than” n!, that of all permutations of n = Kd neurons in K classes, 1 < K < n. Only the "
+            "inequality is judged; the count is an erratum.",
             class_counts,
             kind=Exact(),
             unit="violations",

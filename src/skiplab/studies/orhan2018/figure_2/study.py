@@ -128,7 +128,8 @@ STUDY = Study(
         ),
         Claim(
             "dependence-plateau",
-            "So have trajectories of our three units that start near a linear dependence.",
+            "Trajectories of our three units that start near a linear dependence have a plateau, too: learning "
+            "slows, then speeds up at least tenfold.",
             dependence_plateaus,
             kind=TENFOLD,
             unit="powers of ten",
@@ -145,7 +146,8 @@ STUDY = Study(
         ),
         Claim(
             "frozen-flow-agrees",
-            "So does, within 10 %, the form of Wei et al. in which v and w are frozen.",
+            "The reduced flow in the form of Wei et al., in which v and w are frozen, gives the full flow's rates "
+            "within 10 %.",
             frozen,
             kind=Equivalent(margin=0.1),
             unit="relative error",

@@ -65,7 +65,7 @@ STUDY = Study(
         ),
         Claim(
             "bias-reg-gradients-vanish",
-            "So do gradients of BiasReg networks.",
+            "Gradients of BiasReg networks vanish: their norms fall towards the input.",
             falls(BIAS_REG),
             kind=Greater(worth=TWOFOLD),
             unit="log norm",

@@ -70,6 +70,7 @@ STUDY = Study(
             on_the_circle,
             kind=Exact(rounding=FLOAT32),
             unit="largest distance of a modulus from 1, at most",
+            source="ours",
         ),
         Claim(
             "accuracy-falls-with-tau",
