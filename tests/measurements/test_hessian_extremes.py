@@ -150,7 +150,7 @@ def test_steps_and_products_end_where_memory_does(
     def leave(room: int) -> None:
         monkeypatch.setattr(memory, "available_bytes", lambda device: 2 * room)  # of which half is used
 
-    leave(2 * 8 * len(exact) * (5 + 7))  # five steps of two vectors, and seven in work
+    leave(2 * 8 * len(exact) * (5 + 5))  # five steps of two vectors, and five such blocks in work
     short = sl.hessian_extremes(network, batch, criterion=LOSS, tolerance=1e-9, k=2)
     assert short.steps == 5
     assert not bool(short.converged)
