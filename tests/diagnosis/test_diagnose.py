@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import skiplab as sl
 from skiplab.checks import Refused
 from skiplab.diagnosis import diagnose as diagnosing
 from skiplab.diagnosis.chart import Chart
@@ -253,3 +254,51 @@ def test_the_memory_that_is_given_limits_the_hessian_products(name: str, least: 
     assert steps <= least if name == "hessian_extremes" else steps == least  # extremes may settle before
     (left,) = examined(0.97 * needed).unmeasured
     assert left.why.startswith(f"{least} Hessian products of 105,004 parameters do not fit into ")
+
+
+def normalised() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(8, 12),
+        nn.BatchNorm1d(12),
+        nn.ReLU(),
+        nn.Linear(12, 12),
+        nn.BatchNorm1d(12),
+        nn.ReLU(),
+        nn.Linear(12, 3),
+    )
+
+
+CURVED = ["hessian_extremes", "permutation_symmetry", "rescaling_symmetry"]
+
+
+def test_curvature_and_symmetries_of_an_untrained_network_are_those_of_training() -> None:
+    """With the batch's statistics held constant they are others, by factors of ten and more in deep networks."""
+    model = normalised()
+    report = diagnose(model, (X, Y), examinations=CURVED, budget=60)
+    curvature = sl.hessian_extremes(
+        model, (X, Y), criterion=nn.CrossEntropyLoss(), mode="train", tolerance=0.05, max_steps=60
+    )
+    torch.testing.assert_close(report.result("hessian_extremes").values, curvature.values, rtol=0.05, atol=0)
+    for name in CURVED[1:]:
+        own = getattr(sl, name)(model, (X, Y), mode="train")
+        assert repr(report.result(name)) == repr(own)
+    (sharp,) = (each for each in report.findings if each.id == "sharp-curvature")
+    rate = 2 / float(curvature.values[0, 0])
+    assert f"gradient descent diverges along it from a learning rate of {rate:.1g} on" in sharp.words
+
+
+def test_no_learning_rate_is_told_where_statistics_are_held_constant() -> None:
+    model = normalised()
+    model.train()(X)
+    report = diagnose(model.eval(), (X, Y), examinations=["hessian_extremes"], budget=60)
+    (sharp,) = (each for each in report.findings if each.id == "sharp-curvature")
+    assert "with the statistics of batch normalisation held constant" in sharp.words
+    assert "diverges" not in sharp.words
+
+
+def test_three_directions_of_few_samples_are_no_finding() -> None:
+    model = network()
+    for samples, told in ((4, False), (len(X), True)):
+        report = diagnose(model, (X[:samples], Y[:samples]), examinations=["singularities"], budget=60)
+        assert ("dependent-units" in {each.id for each in report.findings}) == told

@@ -33,6 +33,10 @@ def test_a_wrong_name_gets_near_ones() -> None:
         CATALOGUE["figure-2"]
     with pytest.raises(Refused, match=r"no study 'toy200/table1'.* Did you mean toy2000/table-1"):
         CATALOGUE.select(["toy200/table1"])
+    with pytest.raises(
+        Refused, match=r"toy2000 is a paper, and one study is asked for; `skiplab list toy2000`"
+    ):
+        CATALOGUE["toy2000"]
     with pytest.raises(Refused, match=r"no study 'toy2001'.* Did you mean toy2000"):
         CATALOGUE["toy2001"]
     with pytest.raises(Refused, match=r"no study 'xyz'; `skiplab list` names them all\.$"):

@@ -84,19 +84,26 @@ def _direct(instrument: Callable[..., Result], **settings: Any) -> Callable[[Pat
     return lambda patient, scan, seconds: instrument(patient.subject, patient.batch, **settings)
 
 
-def _gradient_norms(patient: Patient, scan: Scan, seconds: float) -> Result:
-    """In training mode where statistics are the batch's: there the gradient has their part too."""
+def _as_trained(patient: Patient) -> Subject:
+    """The subject, but in training mode where statistics are the batch's: there they move with the weights.
+
+    Derivatives, and what a change of the weights does to outputs, are others with these statistics held constant.
+    """
     if not patient.fresh_statistics:
-        return gradient_norms.gradient_norms(patient.subject, patient.batch)
-    subject = Subject.of(
+        return patient.subject
+    return Subject.of(
         patient.module, criterion=patient.loss.criterion, loss_fn=patient.loss.loss_fn, train_mode=True
     )
-    return gradient_norms.gradient_norms(subject, patient.batch)
+
+
+def _trained(instrument: Callable[..., Result]) -> Callable[[Patient, Scan, float], Result]:
+    """An instrument that is called with the subject as training sees it."""
+    return lambda patient, scan, seconds: instrument(_as_trained(patient), patient.batch)
 
 
 def _timed(patient: Patient, seconds: float, fewest: int) -> tuple[HessianProduct, int]:
     """The Hessian product, and how many fit into the time, by one that is timed."""
-    product = HessianProduct(patient.subject, patient.batch)
+    product = HessianProduct(_as_trained(patient), patient.batch)
     vectors = product.gradient()[:, None]
     start = time.perf_counter()
     product(vectors)
@@ -126,7 +133,7 @@ def _extremes(patient: Patient, scan: Scan, seconds: float) -> Result:
     held = la.extremes_held(product.size, product.dimension, 1, product.dtype)
     fitting = _fitting(product, FEWEST_STEPS, held.fitting)
     return extremes.hessian_extremes(
-        patient.subject,
+        _as_trained(patient),
         patient.batch,
         max_steps=min(steps, fitting, MOST_STEPS, scan.parameters),
         tolerance=0.05,
@@ -138,7 +145,9 @@ def _trace(patient: Patient, scan: Scan, seconds: float) -> Result:
     fitting = _fitting(
         product, FEWEST_PRODUCTS, la.trace_held(product.size, product.dimension, product.dtype).fitting
     )
-    return trace.hessian_trace(patient.subject, patient.batch, products=min(products, fitting, MOST_PRODUCTS))
+    return trace.hessian_trace(
+        _as_trained(patient), patient.batch, products=min(products, fitting, MOST_PRODUCTS)
+    )
 
 
 def _spectrum(patient: Patient, scan: Scan, seconds: float) -> Result:
@@ -159,7 +168,7 @@ def _spectrum(patient: Patient, scan: Scan, seconds: float) -> Result:
     probes = max(1, min(4, steps // MOST_STEPS))
     method = Lanczos(probes=probes, max_steps=min(steps // probes, fitting, scan.parameters))
     return spectrum.hessian_spectrum(
-        patient.subject, patient.batch, method=method, relative=True, blocks=by_layer
+        _as_trained(patient), patient.batch, method=method, relative=True, blocks=by_layer
     )
 
 
@@ -206,7 +215,7 @@ EXAMINATIONS = (
         "gradient_norms",
         "whether gradients vanish or explode with depth",
         lambda scan: 2.5,
-        _gradient_norms,
+        _trained(gradient_norms.gradient_norms),
         needs_loss=True,
     ),
     Examination(
@@ -284,14 +293,14 @@ EXAMINATIONS = (
         "permutation_symmetry",
         "whether units could be exchanged without a change",
         lambda scan: 4 + DRAW_PASSES * permutations(scan),
-        _direct(symmetry.permutation_symmetry),
+        _trained(symmetry.permutation_symmetry),
         fixed=lambda scan: _draws(permutations(scan), scan),
     ),
     Examination(
         "rescaling_symmetry",
         "whether layers could be rescaled without a change",
         lambda scan: 4 + DRAW_PASSES * rescalings(scan),
-        _direct(symmetry.rescaling_symmetry),
+        _trained(symmetry.rescaling_symmetry),
         fixed=lambda scan: _draws(rescalings(scan), scan),
     ),
 )

@@ -38,6 +38,10 @@ class Catalogue:
                 return study
         ids = [study.id for study in self.studies]
         papers = [paper.id for paper in self.papers]
+        if study_id in papers:
+            raise Refused(
+                f"{study_id} is a paper, and one study is asked for; `skiplab list {study_id}` names its studies."
+            )
         # 'figure-4' alone is what people type; say the whole id.
         ends = [known for known in ids if known.endswith(f"/{study_id}")]
         hint = f" Did you mean {' or '.join(ends)}?" if ends else near(study_id, [*ids, *papers])

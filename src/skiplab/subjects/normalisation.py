@@ -11,6 +11,8 @@ from skiplab.checks import Refused, callers_line
 from skiplab.subjects.subject import Subject
 from skiplab.torch_private import is_batch_norm, is_instance_norm
 
+SEES = {"batch": "the batch's own, held constant", "train": "the batch's own, as training has them"}
+
 
 class UnusedStatistics(UserWarning):
     """A network is measured in evaluation mode with running statistics that no batch has changed."""
@@ -52,7 +54,7 @@ def chosen_mode(target: Any, mode: str | None, better: str = "batch") -> str:
     if mode == "eval" and isinstance(target, nn.Module) and has_fresh_statistics(target):
         warnings.warn(
             "batch normalisation has seen no batch, so that evaluation mode takes means of 0 and variances of 1; "
-            f'pass mode="{better}" for what training sees, or measure after training.',
+            f'pass mode="{better}" for {SEES[better]}, or measure after training.',
             UnusedStatistics,
             stacklevel=callers_line(),
         )

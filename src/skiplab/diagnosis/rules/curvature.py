@@ -10,10 +10,12 @@ from torch import nn
 from skiplab.diagnosis import thresholds as limits
 from skiplab.diagnosis.chart import Chart
 from skiplab.diagnosis.finding import Finding
+from skiplab.diagnosis.patient import Patient
 from skiplab.diagnosis.rules.evidence import finding
 from skiplab.diagnosis.thresholds import Grade
 from skiplab.measurements.hessian_extremes import HessianExtremes
 from skiplab.measurements.hessian_spectrum import HessianSpectrum
+from skiplab.torch_private import is_batch_norm
 
 
 def sharpness(chart: Chart) -> Iterator[Finding]:
@@ -29,11 +31,11 @@ def sharpness(chart: Chart) -> Iterator[Finding]:
     # The published networks have neither: normalisation makes curvature large in networks that train.
     comparable = isinstance(chart.patient.loss.criterion, nn.CrossEntropyLoss) and not chart.scan.normalised
     grade = limits.SHARPNESS.grade(largest).at_most("warning") if comparable else Grade("info", 0.0)
-    step = (
-        f"; gradient descent diverges along it from a learning rate of {2 / largest:.1g} on"
-        if largest > 0
-        else ""
-    )
+    step = ""
+    if _has_running_statistics(chart.patient):
+        step = ", with the statistics of batch normalisation held constant"
+    elif largest > 0:
+        step = f"; gradient descent diverges along it from a learning rate of {2 / largest:.1g} on"
     yield finding(
         "sharp-curvature",
         grade,
@@ -47,6 +49,11 @@ def sharpness(chart: Chart) -> Iterator[Finding]:
         high=high,
         remedy=("rescale-branches", "gain", "normalise-one-layer"),
     )
+
+
+def _has_running_statistics(patient: Patient) -> bool:
+    """Whether the loss was measured with statistics that training replaces by the batch's."""
+    return not patient.fresh_statistics and any(map(is_batch_norm, patient.module.modules()))
 
 
 def flatness(chart: Chart) -> Iterator[Finding]:

@@ -18,6 +18,10 @@ from skiplab.measurements.layer_singularities import LayerSingularities, Singula
 from skiplab.measurements.symmetry import Symmetry
 from skiplab.subjects.weight_layers import units_first, weight_layers
 
+FEWEST_TO_DEPEND = (
+    10  # samples, for their responses to depend on each other by anything but their number; ours
+)
+
 
 def duplicated_units(chart: Chart) -> Iterator[Finding]:
     """Pairs of units whose incoming weights are the same but for a factor, where chance makes no such pairs."""
@@ -69,7 +73,8 @@ def dependent_units(chart: Chart) -> Iterator[Finding]:
     """How far the units' responses depend on each other, in the layer where they do most."""
     found = chart.get(Singularities)
     layers = [layer for layer in found.layers if math.isfinite(_dependence(layer))] if found else []
-    if found is None or not layers:
+    # Centred responses to n samples have n − 1 directions: three are all of them, or most.
+    if found is None or not layers or chart.patient.samples < FEWEST_TO_DEPEND:
         return
     layer = max(layers, key=_dependence)
     words = (
