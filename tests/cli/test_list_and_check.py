@@ -145,8 +145,8 @@ def test_check_is_readable_at_80_columns(counted: Cli) -> None:
     assert "✗" not in output  # a further condition has no verdict
     assert "…" not in output
     assert output.splitlines()[-3:] == [
-        "2 claims of the papers: 2 hold, 0 are contradicted, 0 undecided",
-        "0 claims of ours: 0 hold, 0 are contradicted, 0 undecided",
+        "2 claims of the papers: 2 hold, 0 are contradicted, 0 are undecided",
+        "0 claims of ours: 0 hold, 0 are contradicted, 0 are undecided",
         "0 amended after results were seen; `skiplab show ID --amendments` lists them.",
     ]
     rows = counted("check", "--rows").stdout

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from skiplab.reproduction.findings import Finding
-from skiplab.reproduction.judgement import Judgement, judgements, tally
+from skiplab.reproduction.judgement import Judgement, judgements
 from skiplab.reproduction.store import StudyRun, published
-from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, SIGNS, UNDECIDED, VERDICTS
+from skiplab.reproduction.verdict import SIGNS
 from skiplab.studies import CATALOGUE
 
 
@@ -32,12 +30,3 @@ def judged_of(paper: str = "") -> list[Judgement]:
 def sentence(finding: Finding) -> str:
     """A claim with its verdict, the number that decides and where it is from."""
     return f"{SIGNS[finding.verdict]} *{finding.text}* {finding.evidence} (`{finding.judged.study}`)"
-
-
-def tallied(judged: Sequence[Judgement]) -> str:
-    """Counts of claims by verdict in words."""
-    told = tally(judged)
-    are = {name: "is" if told[name] == 1 else "are" for name in VERDICTS}
-    holding = f"{told[HOLDS]} {'holds' if told[HOLDS] == 1 else 'hold'}"
-    against = f"{told[CONTRADICTED]} {are[CONTRADICTED]} contradicted"
-    return f"{holding}, {against}, {told[UNDECIDED]} {are[UNDECIDED]} undecided"

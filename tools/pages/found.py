@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pages.claims import judged_of, shown_runs, tallied
+from pages.claims import judged_of, shown_runs
 from skiplab.reproduction.findings import Finding, in_short
-from skiplab.reproduction.judgement import Judgement
+from skiplab.reproduction.judgement import Judgement, tallied, tally
 from skiplab.reproduction.study import Paper
 from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, VERDICTS
 from skiplab.studies import CATALOGUE
@@ -15,7 +15,7 @@ from skiplab.studies import CATALOGUE
 def found() -> str:
     """How the papers' claims came out, one sentence per paper, and what the unstated initial scale decides."""
     every = [each for each in judged_of() if not each.ours]
-    counts = f"Of the papers' {len(every)} claims {tallied(every)}{waits(every)}:"
+    counts = f"Of the papers' {len(every)} claims {tallied(tally(every))}{waits(every)}:"
     return "\n\n".join([counts, "\n".join(map(of_paper, CATALOGUE.papers)), reversed_at_other_scales(every)])
 
 
@@ -27,7 +27,7 @@ def of_paper(paper: Paper) -> str:
         f"{count}{', namely' if count.startswith('1 ') else ', such as'} {examples[verdict]}"
         if verdict in examples
         else count
-        for verdict, count in zip(VERDICTS, tallied(own).split(", "), strict=True)
+        for verdict, count in zip(VERDICTS, tallied(tally(own)).split(", "), strict=True)
     ]
     idea = paper.explains[0].lower() + paper.explains[1:].removesuffix(".")
     return f"- **{paper.id}** ({idea}): of {len(own)} claims {told[0]}; {told[1]}; and {told[2]}."

@@ -11,9 +11,10 @@ import typer
 
 from skiplab.cli.options import JsonOption, NamesArgument, StoreOption
 from skiplab.cli.verdicts import COLOURED_SIGNS, claims_table, rows_table
+from skiplab.reproduction.judgement import tallied
 from skiplab.reproduction.scoreboard import Entry, counts, scoreboard
 from skiplab.reproduction.store import Store
-from skiplab.reproduction.verdict import CONTRADICTED, HOLDS, UNDECIDED, VERDICTS
+from skiplab.reproduction.verdict import CONTRADICTED, UNDECIDED, VERDICTS
 from skiplab.studies import CATALOGUE
 
 if TYPE_CHECKING:
@@ -59,9 +60,8 @@ def check(
     else:
         _papers(console, entries)
     for whose, words in (("paper", "of the papers"), ("ours", "of ours")):
-        each = totals[whose]
-        told = f"{each[HOLDS]} hold, {each[CONTRADICTED]} are contradicted, {each[UNDECIDED]} undecided"
-        typer.echo(f"{sum(each.values())} claims {words}: {told}")
+        count = sum(totals[whose].values())
+        typer.echo(f"{count} {'claim' if count == 1 else 'claims'} {words}: {tallied(totals[whose])}")
     waiting = sum(entry.judged.waits and not entry.judged.ours for entry in entries)
     if waiting:
         typer.echo(f"Of the papers' undecided claims {waiting} only lack runs that are still to be made.")

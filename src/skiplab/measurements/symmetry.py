@@ -56,6 +56,7 @@ from skiplab.subjects.wiring import wiring
 from skiplab.telling import Counted, Tell
 
 EVEN = "even"
+PERMUTATIONS = "permutations"
 FEWEST_DRAWS, MOST_PAIRS = 10, 20  # of even draws: permutations in all, and pairs that are all rescaled; ours
 
 
@@ -70,7 +71,6 @@ class Symmetry(Result):
     many layers the draws fall, equally many of each and in this order; 1 if all are of any layer.
     """
 
-    title = "Symmetry"
     reference = "orhan2017, section 2.1 and figures 2 and 12"
     places = ("",)
 
@@ -85,8 +85,13 @@ class Symmetry(Result):
     samples: int
     exhaustive: bool = False
     parts: int = 1
-    kind: str = "changes"
+    kind: str = PERMUTATIONS
     left_out: str = ""
+
+    @property
+    def title(self) -> str:
+        """Which of the two symmetries it is."""
+        return "Permutation symmetry" if self.kind == PERMUTATIONS else "Rescaling symmetry"
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -201,7 +206,7 @@ def rescaling_symmetry(
     >>> bool(found.mean_change < 1e-5)  # without skips, layers of rectifiers can be rescaled against each other
     True
     >>> print(repr(found).splitlines()[0])
-    Symmetry of 1 network, 3 rescalings by 10 among 3 layers, every pair once, 16 samples
+    Rescaling symmetry of 1 network, 3 rescalings by 10 among 3 layers, every pair once, 16 samples
     """
     mode = chosen_mode(target, mode, "train")
     subject = Subject.of(target, criterion=criterion, loss_fn=loss_fn, train_mode=trains(mode))
@@ -278,7 +283,7 @@ def permutation_symmetry(
         orders = [(names[pick], order) for pick, order in (plan[draw] for plan in plans)]
         return permuted(subject, wired, along, orders)
 
-    return _compared(subject, every, change, names, changed, "permutations", tell, parts)
+    return _compared(subject, every, change, names, changed, PERMUTATIONS, tell, parts)
 
 
 def permutations_of(layers: int) -> int:

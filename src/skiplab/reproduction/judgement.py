@@ -8,7 +8,7 @@ alone it may come n times as often. ``docs/scoreboard.md`` counts those that Bon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skiplab.reproduction.claim import NOT_RUN, OURS
@@ -134,3 +134,11 @@ def tally(judged: Iterable[Judgement]) -> dict[str, int]:
     """Count claims by verdict."""
     verdicts = [each.verdict for each in judged]
     return {name: verdicts.count(name) for name in VERDICTS}
+
+
+def tallied(told: Mapping[str, int]) -> str:
+    """Counts of claims by verdict in words."""
+    holding = f"{told[HOLDS]} {'holds' if told[HOLDS] == 1 else 'hold'}"
+    against = f"{told[CONTRADICTED]} {'is' if told[CONTRADICTED] == 1 else 'are'} contradicted"
+    left = f"{told[UNDECIDED]} {'is' if told[UNDECIDED] == 1 else 'are'} undecided"
+    return f"{holding}, {against}, {left}"
