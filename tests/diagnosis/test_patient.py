@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from skiplab.checks import Refused
+from skiplab.diagnosis import scan as scan_module
 from skiplab.diagnosis.courses import course_of
 from skiplab.diagnosis.patient import Patient, gathered
 from skiplab.diagnosis.scan import OutOfTime, affordable, limited, scanned
@@ -91,6 +92,27 @@ def test_little_memory_means_fewer_samples() -> None:
     assert words == "samples: 6 of 12, as many as the memory allows"
     same, nothing = affordable(patient, 1e9, 10**9)
     assert (same.samples, nothing) == (12, "")
+
+
+@pytest.mark.parametrize(
+    ("start", "per_sample", "told"),
+    [
+        (0.9, 0.001, 12),  # a pass takes .9 s however few its samples are, of which four are timed
+        (0.5, 0.1, 5),
+        (0.0, 0.2, 5),
+        (0.0, 2.0, 4),  # too long to try all
+    ],
+)
+def test_a_pass_that_takes_time_by_itself_costs_no_samples(
+    monkeypatch: pytest.MonkeyPatch, start: float, per_sample: float, told: int
+) -> None:
+    def passed(patient: Patient) -> tuple[float, int]:
+        return start + per_sample * patient.samples, 1
+
+    monkeypatch.setattr(scan_module, "_passed", passed)
+    fewer, words = affordable(Patient.of(normalised(), (X, LABELS)), 60.0, 10**9)  # sixty passes of a second
+    assert fewer.samples == told
+    assert (words == "") == (told == 12)
 
 
 def test_time_ends_at_the_next_call() -> None:
