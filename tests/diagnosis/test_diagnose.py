@@ -302,3 +302,13 @@ def test_three_directions_of_few_samples_are_no_finding() -> None:
     for samples, told in ((4, False), (len(X), True)):
         report = diagnose(model, (X[:samples], Y[:samples]), examinations=["singularities"], budget=60)
         assert ("dependent-units" in {each.id for each in report.findings}) == told
+
+
+def test_the_text_says_why_something_was_not_measured_where_one_reason_holds_for_all() -> None:
+    one = diagnose(
+        network(), (X, Y), examinations=["layer_signals", "branch_ratios", "path_depth"], budget=60
+    )
+    assert "not measured (the network has no residual branch): branch_ratios, path_depth" in repr(one)
+    two = diagnose(network(), X, examinations=["layer_signals", "branch_ratios", "hessian_trace"], budget=60)
+    assert len({each.why for each in two.unmeasured}) == 2
+    assert "not measured (why: .unmeasured, --html): branch_ratios, hessian_trace" in repr(two)

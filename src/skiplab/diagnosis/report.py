@@ -118,16 +118,23 @@ class Report:
             lines += _told(finding)
         more = len(self.findings) - MOST_FINDINGS
         if more > 0:
-            lines.append(f"  and {more} further finding{'s' * (more != 1)}: to_frame() has all")
+            lines.append(f"  and {more} further finding{'s' * (more != 1)}: to_frame() and --html have all")
         if self.proposed:
             lines.append(
                 "  next: sl.try_remedies(model, batches, remedies=report.proposed) tells which remedies help"
             )
         lines += [f"  {line}" for note in self.notes for line in wrap(note, WIDTH)]
         if self.unmeasured:
-            names = ", ".join(each.name for each in self.unmeasured)
-            lines += [f"  {line}" for line in wrap(f"not measured (.unmeasured says why): {names}", WIDTH)]
+            lines += [f"  {line}" for line in wrap(self._left_out, WIDTH)]
         return "\n".join(lines)
+
+    @property
+    def _left_out(self) -> str:
+        """What was not measured, with the reason if one sentence says it of all."""
+        reasons = {each.why for each in self.unmeasured}
+        why = reasons.pop() if len(reasons) == 1 else ""
+        why = why if 0 < len(why) <= WIDTH else "why: .unmeasured, --html"
+        return f"not measured ({why}): {', '.join(each.name for each in self.unmeasured)}"
 
     @property
     def _based_on(self) -> str:
