@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from oracles.uninterpreted import needs_triton, printed_by
 
 NUMBERS = ("deltas", "sources", "copy")
 TYPES = dict.fromkeys(NUMBERS, "*bf16") | {
@@ -20,18 +19,10 @@ FLOATS = ("gradient", "biases", "squares", "rows", "first", "second_moment", "lo
 ADAM = {"BETA1": 0.9, "BETA2": 0.999, "LOG1": -0.105, "LOG2": -0.001, "EPS": 1e-8, "COPY": True}
 
 
+@needs_triton
 @pytest.mark.slow
 def test_weight_gradients_compile_with_and_without_adam() -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    path = os.pathsep.join(part for part in sys.path if part)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__],
-        env=environment | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == ["16", "16", "128", "128", "128", "128"]
+    assert printed_by(__file__) == ["16", "16", "128", "128", "128", "128"]
 
 
 def compile_all() -> None:
