@@ -26,7 +26,7 @@ from skiplab.subjects import Subject
 from skiplab.training import History, Plan, train
 from skiplab.training.augmentation import CropAndFlip
 from skiplab.training.checkpoints import Checkpoints
-from skiplab.training.loop import Callback, shuffles
+from skiplab.training.loop import Callback, Shuffles, shuffles
 from skiplab.training.optimisers import SGD, Adam, Optimiser
 from skiplab.training.regularisers import Penalty, bias_targets, weight_decay
 from skiplab.training.schedules import AutoDrop
@@ -107,6 +107,19 @@ def test_capturing_takes_exactly_one_step() -> None:
     step.rate.fill_(0.1)
     step(shuffles(SEEDS, 0, SAMPLES, CUDA)[:, :BATCH])
     assert ensemble.fixed["hidden.1.norm.num_batches_tracked"].tolist() == [1, 1, 1]
+
+
+def test_shuffles_drawn_beside_steps_are_those_of_their_epoch() -> None:
+    count, busy = 50_000, torch.rand(4096, 4096, device=CUDA)
+    orders = Shuffles(SEEDS, count, CUDA)
+    for epoch in range(5):
+        found = orders.of(epoch)
+        for _ in range(20):  # so that the next orders are drawn while these are waiting to be read
+            busy = (busy @ busy).tanh()
+        read = found.clone()
+        del found
+        orders.begin(epoch + 1)
+        assert torch.equal(read, shuffles(SEEDS, epoch, count, CUDA))
 
 
 @pytest.mark.parametrize(("mixed", "checkpoint_every"), [(False, None), (False, 2), (True, None)])

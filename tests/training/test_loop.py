@@ -19,7 +19,7 @@ from skiplab.measurements.gradient_norms import gradient_norms
 from skiplab.randomness import torch_generator
 from skiplab.training import History, Plan, train
 from skiplab.training.augmentation import CropAndFlip
-from skiplab.training.loop import Callback, shuffles
+from skiplab.training.loop import Callback, Shuffles, shuffles
 from skiplab.training.optimisers import SGD
 from skiplab.training.regularisers import bias_targets, start_biases_at_targets_, weight_decay
 from skiplab.training.schedules import Steps
@@ -94,6 +94,13 @@ def test_every_epoch_shows_every_sample_once_in_each_members_own_order() -> None
     assert not torch.equal(orders[0], orders[1])
     assert not torch.equal(orders, shuffles(SEEDS, 5, 50, CPU))
     assert torch.equal(orders[1:], shuffles(SEEDS[1:], 4, 50, CPU))
+
+
+def test_shuffles_are_those_of_their_epoch_whether_begun_or_not() -> None:
+    orders = Shuffles(SEEDS, 50, CPU)
+    for epoch, begun in ((0, 1), (1, 3), (2, 3)):  # the fourth epoch's are begun where the third's are wanted
+        assert torch.equal(orders.of(epoch), shuffles(SEEDS, epoch, 50, CPU))
+        orders.begin(begun)
 
 
 def test_no_epochs_leave_the_networks_as_they_were() -> None:

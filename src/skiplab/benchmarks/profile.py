@@ -149,8 +149,7 @@ def _step(size: Any, images: int, shape: tuple[int, ...], device: str) -> Callab
     from skiplab.benchmarks.steps import noise, our_step, own_batches
     from skiplab.ensembles import Ensemble
 
-    networks = [size.network(seed) for seed in range(size.networks)]
-    ensemble = Ensemble.of(networks, backend="batched", device=device)
+    ensemble = Ensemble.drawn(size.network, size.networks, backend="batched", device=device)
     # On a CPU as trials are by default: there bfloat16 is slower.
     data = noise(images, *shape, device=device)
     step = our_step(ensemble, data, mixed=device.startswith("cuda"))

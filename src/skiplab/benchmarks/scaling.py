@@ -154,7 +154,8 @@ def _case(size: TrainingSize, steps: int, device: str) -> tuple[Callable[[], Non
     from skiplab.benchmarks.steps import noise, our_step, own_batches
     from skiplab.ensembles import Ensemble
 
-    networks = [size.network(0)] * size.networks  # drawing hundreds takes longer than timing them
+    # Drawing hundreds takes longer than timing them, and so does stacking them anywhere but on the device.
+    networks = [size.network(0).to(device)] * size.networks
     data = noise(size.images, size.inputs, device=device)
     step = our_step(Ensemble.of(networks, backend="batched", device=device), data)
     indices = own_batches(step, size.batch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from itertools import count
 from typing import TYPE_CHECKING
 
 from skiplab.benchmarks.ceilings import wait_for
@@ -19,16 +20,16 @@ RATE = 5e-4
 CLASSES = 10
 
 
-def noise(count: int, *shape: int, device: str) -> TensorSet:
+def noise(samples: int, *shape: int, device: str) -> TensorSet:
     """Samples of noise with random labels, which take as long as images."""
     import torch
 
     from skiplab.data import TensorSet
     from skiplab.randomness import torch_generator
 
-    draw = torch_generator("benchmark", "noise")
-    inputs = torch.randn(count, *shape, generator=draw).to(device)
-    labels = torch.randint(CLASSES, (count,), generator=draw).to(device)
+    draw = torch_generator("benchmark", "noise", device=device)
+    inputs = torch.randn(samples, *shape, generator=draw, device=device)
+    labels = torch.randint(CLASSES, (samples,), generator=draw, device=device)
     return TensorSet(inputs=inputs, labels=labels, classes=CLASSES, name="noise", fingerprint="noise")
 
 
@@ -62,15 +63,16 @@ def own_batches(step: Step, batch: int) -> Tensor:
 
 
 def our_epoch(step: Step, batch: int, device: str) -> Callable[[], None]:
-    """One epoch as the training loop goes through it: every member on its own shuffle."""
-    from skiplab.training.loop import shuffles
+    """The next epoch as the training loop goes through it: every member on its own shuffle."""
+    from skiplab.training.loop import Shuffles
 
-    seeds = tuple(range(step.ensemble.size))
+    orders, epochs = Shuffles(range(step.ensemble.size), len(step.data), step.ensemble.device), count()
 
     def run() -> None:
-        order = shuffles(seeds, 0, len(step.data), step.ensemble.device)
-        for indices in order.split(batch, dim=1):
+        epoch = next(epochs)
+        for indices in orders.of(epoch).split(batch, dim=1):
             step(indices)
+        orders.begin(epoch + 1)
         wait_for(device)
 
     return run

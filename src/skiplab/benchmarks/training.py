@@ -95,13 +95,12 @@ def _our_case(
     from skiplab.ensembles import Ensemble
 
     data = noise(size.images, size.inputs, device=device)
-    networks = [size.network(seed) for seed in range(size.networks)]
-    ensemble = Ensemble.of(networks, backend=backend, device=device)
+    ensemble = Ensemble.drawn(size.network, size.networks, backend=backend, device=device)
     step = our_step(ensemble, data, mixed=mixed, fused=fused, joined=joined)
     if device.startswith("cuda"):
         step.compile()  # as long training does
     work = training_work(
-        networks[0],
+        ensemble.skeleton,
         data.inputs[: size.batch],
         data.labels[: size.batch],
         steps=size.images / size.batch,

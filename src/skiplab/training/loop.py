@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -126,10 +127,11 @@ def train(
         # Not by the steps that are left: a resumed run must compute as the uninterrupted one, bit for bit.
         if steps * plan.epochs * size >= COMPILE_FROM:
             step.compile()
+    orders = Shuffles(plan.seeds, count, ensemble.device)
     number, state_bytes = start * steps, sum(tensor.nbytes for tensor in step.tensors.values())
     for epoch in range(start, plan.epochs):
         step.rate.copy_(rate * plan.schedule.factor(epoch, metrics[1, :epoch]))
-        order = shuffles(plan.seeds, epoch, count, ensemble.device)
+        order = orders.of(epoch)
         if plan.augmentation is not None:
             step.draws.copy_(plan.augmentation.draw(plan.seeds, epoch, count, ensemble.device))
         step.loss_sum.zero_()
@@ -138,6 +140,8 @@ def train(
             call_back(number)
             step(indices)
             number += 1
+        if epoch + 1 < plan.epochs:
+            orders.begin(epoch + 1)
         means = torch.stack([step.hits.double(), step.loss_sum]) / count
         metrics[:, epoch] = torch.where(step.alive, means, torch.nan)
         if data.labels.is_floating_point():  # a regression has no accuracy
@@ -151,6 +155,37 @@ def train(
     call_back(number)
     ensemble.train(False)
     return History(metrics[0].cpu(), metrics[1].cpu(), ~step.alive.cpu(), rows)
+
+
+class Shuffles:
+    """Each member's own order of the samples, epoch by epoch; on a GPU the next one beside the steps of this one.
+
+    A shuffle is a dozen kernels too small to fill a GPU, one after the other: behind the steps, on one stream, they
+    took a tenth of an epoch of 50 fully connected networks (H200, .2 of 1.94 ms per network).
+    """
+
+    def __init__(self, seeds: Sequence[int], count: int, device: torch.device) -> None:
+        self._draw = partial(shuffles, tuple(seeds), count=count, device=device)
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._begun: tuple[int, Tensor] | None = None
+
+    def begin(self, epoch: int) -> None:
+        """Start to draw an epoch's orders beside what the GPU has to do already; elsewhere ``of`` draws them."""
+        if self._stream is not None:
+            with torch.cuda.stream(self._stream):
+                self._begun = epoch, self._draw(epoch=epoch)
+
+    def of(self, epoch: int) -> Tensor:
+        """The orders of an epoch, (E, N)."""
+        begun, self._begun = self._begun, None
+        if begun is None or begun[0] != epoch or self._stream is None:
+            return self._draw(epoch=epoch)
+        current, orders = torch.cuda.current_stream(self._stream.device), begun[1]
+        current.wait_stream(self._stream)
+        orders.record_stream(
+            current
+        )  # its memory is the side stream's: not to be given away before steps have read it
+        return orders
 
 
 def shuffles(seeds: Sequence[int], epoch: int, count: int, device: torch.device) -> Tensor:
