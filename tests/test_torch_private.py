@@ -41,6 +41,7 @@ NAMES = {
     "convolution": "torch.nn.Conv2d._conv_forward",
     "native": "torch._C",
     "storage_id": "torch.UntypedStorage()._cdata",
+    "times_written": "torch.Tensor()._version",
     "private_pools": "torch.cuda.memory_snapshot",
 }
 
@@ -71,6 +72,14 @@ def test_storage_id() -> None:
             private.storage_id(whole[1:]) == private.storage_id(whole.detach()) == private.storage_id(whole)
         )
         assert private.storage_id(whole) != private.storage_id(other)
+
+
+def test_times_written() -> None:
+    whole = torch.zeros(4, 3)
+    assert private.times_written(whole) == 0
+    whole[1:].add_(1)
+    whole.detach().mul_(2)
+    assert private.times_written(whole) == private.times_written(whole.detach()) == 2
 
 
 def segment(pool: tuple[int, int], total: int, taken: int, device: int = 0) -> dict[str, Any]:

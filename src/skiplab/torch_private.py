@@ -127,6 +127,11 @@ def storage_id(tensor: Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
+def times_written(tensor: Tensor) -> int:
+    """How often a tensor's memory was written in place, by itself, its views and what was detached from it."""
+    return tensor._version
+
+
 def private_pools(device: torch.device) -> dict[tuple[int, int], int]:
     """By the private pools of a GPU's memory, such as CUDA graphs have: bytes in them that no tensor takes."""
     if torch.cuda.get_allocator_backend() != "native":  # others know no pools, and refuse the question

@@ -561,6 +561,33 @@ class StraightThrough(torch.autograd.Function):
         return 3 * g
 
 
+def test_double_backward_takes_loss_and_gradient_from_the_pass_that_it_keeps() -> None:
+    class Counting(nn.Module):
+        calls = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells = nn.LSTM(3, 4, batch_first=True)  # which goes no other way
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            Counting.calls += 1
+            return self.head(self.cells(inputs)[0][:, -1])
+
+    torch.manual_seed(0)
+    network, loss = Counting().double(), nn.CrossEntropyLoss()
+    batch = torch.randn(5, 6, 3, dtype=torch.float64), torch.arange(5) % 2
+    product = HessianProduct(network, batch, criterion=loss)
+    assert product.route == "double backward"
+    tried = Counting.calls
+    product(torch.ones(1, 1, product.dimension, dtype=torch.float64))
+    assert Counting.calls == tried <= 2  # one that could not be recorded, and one that is kept
+    expected = loss(network(batch[0]), batch[1])
+    gradient = torch.cat([each.flatten() for each in torch.autograd.grad(expected, [*network.parameters()])])
+    torch.testing.assert_close(product.loss(), expected.detach()[None], rtol=1e-12, atol=0)
+    torch.testing.assert_close(product.gradient()[0], gradient, rtol=1e-12, atol=1e-15)
+
+
 def test_a_function_with_its_own_derivative_is_not_overlooked() -> None:
     class Net(nn.Module):
         def __init__(self) -> None:

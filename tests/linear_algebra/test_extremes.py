@@ -28,6 +28,29 @@ def test_the_fifth_eigenvalue_is_right_and_a_fixed_ten_steps_would_not_be(genera
     assert short.residuals[4] > 0.01
 
 
+def test_a_start_that_leans_towards_an_eigenvector_takes_fewer_steps_to_the_same_eigenvalue(
+    generator, with_eigenvalues
+):
+    matrix = with_eigenvalues(clustered())
+    top = torch.linalg.eigh(matrix).eigenvectors[:, -1]
+    leaning = top + torch.randn(400, generator=generator, dtype=torch.float64) / 200
+    found, random = (
+        extreme_eigenvalues(lambda v: v @ matrix, 400, 1, torch_generator(1), block=1, start=start)
+        for start in (leaning[None], None)
+    )
+    assert found.values.item() == pytest.approx(6, abs=1e-9)
+    assert found.converged
+    assert random.converged
+    assert found.steps < random.steps
+
+
+def test_a_start_of_single_precision_projects_in_double(with_eigenvalues):
+    matrix = with_eigenvalues(clustered())
+    start = torch.randn(2, 400, generator=torch_generator(3))
+    found = extreme_eigenvalues(lambda v: v @ matrix, 400, 2, torch_generator(1), start=start)
+    torch.testing.assert_close(found.values, torch.tensor([6.0, 5.0]).double(), rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("which", ["largest", "smallest", "magnitude", "both"])
 def test_every_end_is_found_in_its_order(which, generator, with_eigenvalues):
     eigenvalues = torch.cat([torch.linspace(-1, 1, 90), torch.tensor([9.0, -8.0, 4.0, -3.0])])

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 import skiplab as sl
+from skiplab import linear_algebra as la
+from skiplab.architectures.resnet import ResNet
 from skiplab.checks import Refused
 from skiplab.linear_algebra import memory
 from skiplab.randomness import torch_generator
@@ -51,6 +53,30 @@ def test_the_ends_of_the_spectrum_are_the_exact_ones(
     torch.testing.assert_close(found.values[0], ends[which], rtol=0, atol=1e-7)
     assert bool(found.converged.all())
     assert len(found.places) == found.values.shape[1] == len(set(found.places))
+
+
+def test_starting_from_the_gradient_too_takes_fewer_products_of_resnets() -> None:
+    images = torch.randn(32, 3, 8, 8, generator=torch_generator("images")), torch.arange(32) % 10
+    ours = random = 0
+    for seed in range(6):
+        network = ResNet(1, generator=torch_generator(seed), outputs=10)
+        found = sl.hessian_extremes(network, images, criterion=LOSS, which="largest", mode="train")
+        product = sl.HessianProduct(network, images, criterion=LOSS, mode="train")
+        draw, how = torch_generator(seed), {"tolerance": 1e-3, "block": 1, "lead": (1,)}
+        other = la.extreme_eigenvalues(product, product.dimension, 1, draw, dtype=product.dtype, **how)
+        assert bool(((found.values - other.values).abs() <= found.residuals + other.residuals).all())
+        ours, random = ours + found.steps, random + other.steps
+    assert ours < 0.9 * random
+
+
+def test_the_gradient_may_be_zero(batch: tuple[torch.Tensor, torch.Tensor]) -> None:
+    network = nn.Linear(6, 1, bias=False).double()
+    inputs = batch[0]
+    with torch.no_grad():
+        exact = network(inputs)
+    found = sl.hessian_extremes(network, (inputs, exact), criterion=nn.MSELoss(), which="largest")
+    top = torch.linalg.eigvalsh(2 * inputs.mT @ inputs / len(inputs))[-1]
+    torch.testing.assert_close(found.values[0, 0], top, rtol=1e-6, atol=0)
 
 
 def test_intervals_hold_an_eigenvalue_even_where_steps_end_early(

@@ -15,6 +15,7 @@ of the network, a second backward pass otherwise; no finite differences.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -48,6 +49,9 @@ KEPT_BYTES, PASS_BYTES = 2 << 30, 64 << 20
 # Up to which size small batches are put together on a CPU: 5,000 samples of 30 × 128 units, on which a product is a
 # tenth faster than on 1,000 at a time, and much faster than on 500.
 MERGED_BYTES = 256 << 20
+
+# What says that products cannot go by hand; the latter two where an operation has no batched form for torch.vmap.
+NOT_BY_HAND = (Unsupported, RuntimeError, Refused)
 
 
 class Route(Protocol):
@@ -282,22 +286,26 @@ class HessianProduct:
         The route by hand is taken only if it gives autograd's loss and gradient: a network may do what a recording
         does not see (a function with a derivative of its own, a hook), or branch differently for each member.
         """
-        losses, gradient, depends = first_derivatives(subject, batch, self.names)
+        gauss_newton = self.kind != "hessian"
+        by_hand, backward = None, DoubleBackward(subject, batch, self.names, gauss_newton=gauss_newton)
+        with contextlib.suppress(*NOT_BY_HAND):
+            by_hand = ForwardMode(subject, batch, self.names, gauss_newton=gauss_newton, space=self._space)
+        # Where nothing else is left, the graph that its products keep has them.
+        losses, gradient, depends = (
+            backward.first_derivatives() if by_hand is None else first_derivatives(subject, batch, self.names)
+        )
         require_finite("loss", losses)
         require_finite("gradient", gradient)
         require(
             depends or set(self.names) != set(subject.parameters),
             "the loss depends on none of the parameters; look for torch.no_grad, detach or item in the network.",
         )
-        gauss_newton = self.kind != "hessian"
-        try:
-            by_hand = ForwardMode(subject, batch, self.names, gauss_newton=gauss_newton, space=self._space)
-            if close(by_hand.losses(), losses) and close(by_hand.gradient(), gradient):
-                lone = self.size == 1 and self.device.type == "cuda"
-                return Replayed(by_hand, self._graphs) if lone else by_hand, losses, gradient
-        except (Unsupported, RuntimeError, Refused):
-            pass  # the latter two where an operation has no batched form for torch.vmap
-        return DoubleBackward(subject, batch, self.names, gauss_newton=gauss_newton), losses, gradient
+        if by_hand is not None:
+            with contextlib.suppress(*NOT_BY_HAND):
+                if close(by_hand.losses(), losses) and close(by_hand.gradient(), gradient):
+                    lone = self.size == 1 and self.device.type == "cuda"
+                    return Replayed(by_hand, self._graphs) if lone else by_hand, losses, gradient
+        return backward, losses, gradient
 
     def _fitting(self, size: int) -> int:
         return max(1, self._budget(PASS_BYTES, 8) // max(size, 1))

@@ -69,6 +69,7 @@ def extreme_eigenvalues(
     max_steps: int = MAX_STEPS,
     block: int = 2,
     lead: Sequence[int] = (),
+    start: Tensor | None = None,
     vectors: bool = False,
     dtype: torch.dtype = torch.float64,
     device: torch.device | str | None = None,
@@ -76,8 +77,9 @@ def extreme_eigenvalues(
     """Find ``count`` eigenvalues at one end, or at both, to residuals of ``tolerance`` times the largest |θ|.
 
     Each step multiplies ``block`` vectors of every leading index; all go on until the last has converged or
-    ``max_steps`` are over. Memory is steps × block × P numbers of ``dtype`` for each leading index, and what
-    ``extremes_held`` counts besides.
+    ``max_steps`` are over. The first block is ``start`` (*lead, block, P), by default random on the sphere; a start
+    that has nothing of an eigenvector never finds it, so add random numbers to one that is not random. Memory is
+    steps × block × P numbers of ``dtype`` for each leading index, and what ``extremes_held`` counts besides.
 
     >>> extreme_eigenvalues(lambda v: v @ matrix, len(matrix), 2, generator, which="both").values.round().tolist()
     [10.0, 9.0, 1.0, 2.0]
@@ -90,7 +92,8 @@ def extreme_eigenvalues(
         raise Refused(f"count is {count}, but the operator has {dimension} eigenvalues; ask for fewer.")
     if not tolerance > 0:
         raise Refused(f"tolerance is {tolerance}; give a positive one, say 1e-6.")
-    start = probes(lead, min(block, dimension), dimension, generator, kind="normal", device=device)
+    if start is None:
+        start = probes(lead, min(block, dimension), dimension, generator, kind="normal", device=device)
     space = _Space(product, flat(start, 2), tuple(lead), dtype, generator, max_steps, leaning=vectors)
     step = 0
     while True:
@@ -152,8 +155,8 @@ class _Space:
         self.pieces: list[Tensor] = []
         self.free = 0  # rows still unused in the last piece
         self.leaning = leaning  # whether a new block has to be orthogonalised against all
-        self.projected = start.new_zeros((len(start), 0, 0))
-        self.coupling = start.new_zeros((len(start), 0, 0))
+        self.projected = start.new_zeros((len(start), 0, 0), dtype=torch.float64)
+        self.coupling = self.projected
         self.before: Tensor | None = None
         # One memory for all images: fresh pages cost more than the arithmetic on them.
         self.work = torch.empty_like(start, dtype=dtype)

@@ -2,6 +2,11 @@
 
 A Ritz value θ of block Lanczos with residual r has an eigenvalue within r (Saad, 2011, section 6.3): [θ − r, θ + r]
 is proved, not estimated. Steps go on until r is a small part of the largest |θ|, or the budget ends.
+
+The first vector is random, and as much of it the gradient, which the operator has already: it leans towards the
+eigenvectors of the largest eigenvalues (Gur-Ari, Roberts and Dyer, 2018, arXiv:1812.04754). ResNets as drawn take a
+fifth fewer products for it (``tests/measurements/test_hessian_extremes.py``), torchvision's resnet18 10 instead of 11
+and after five steps of training 9 instead of 11 (``skiplab bench extremes``); fully connected ones about as many.
 """
 
 from __future__ import annotations
@@ -9,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+import torch
+from torch import Generator, Tensor, nn
 
 from skiplab import linear_algebra as la
 from skiplab.checks import one_of, positive, require, seeded, whole_numbers
@@ -132,15 +138,16 @@ def hessian_extremes(
     block = min(2, k)
     held = la.extremes_held(product.size, product.dimension, block, product.dtype)
     most, limited = vectors_that_fit("max_steps", max_steps, USUAL_STEPS, held, product.device)
+    draw = torch_generator(seed, "hessian extremes")
     found = la.extreme_eigenvalues(
         Counted(tell, most, "steps", at_most=True).after(product),
         product.dimension,
         k,
-        torch_generator(seed, "hessian extremes"),
+        draw,
         which=which,
         tolerance=tolerance,
         max_steps=most,
-        block=block,
+        start=_start(product, min(block, product.dimension), draw),
         lead=(product.size,),
         dtype=product.dtype,
         device=product.device,
@@ -156,6 +163,16 @@ def hessian_extremes(
         "" if bool(found.settled.all()) else limited,
         kind,
     )
+
+
+def _start(product: HessianProduct, block: int, draw: Generator) -> Tensor:
+    """Random vectors (E, block, P), the gradient's direction added to the first of each network."""
+    lead, device = (product.size,), product.device
+    start = la.probes(lead, block, product.dimension, draw, kind="normal", dtype=product.dtype, device=device)
+    gradient = product.gradient()
+    lengths = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+    start[:, 0] += gradient.div_(lengths.clamp_min(torch.finfo(gradient.dtype).tiny))  # which may be 0
+    return start
 
 
 def _ordinal(number: int, end: str) -> str:

@@ -29,7 +29,7 @@ from skiplab.subjects import Subject
 from skiplab.subjects.batches import Batch, target_of
 from skiplab.subjects.failures import refuse_overwriting
 from skiplab.subjects.subject import call_on_input
-from skiplab.torch_private import is_weight_norm
+from skiplab.torch_private import is_weight_norm, times_written
 
 
 class DoubleBackward:
@@ -48,6 +48,14 @@ class DoubleBackward:
         """Memory that the kept graph takes."""
         self._current()
         return self._nbytes
+
+    def first_derivatives(self) -> tuple[Tensor, Tensor, bool]:
+        """As the function of this name, from the graph that products keep, where it is the gradient's."""
+        if self._gauss_newton:
+            return first_derivatives(self._subject, self._batch, self._names)
+        graph = self._current()
+        assert isinstance(graph, _Gradient)
+        return graph.losses.detach(), graph.packed(graph.gradient, (self._subject.size,)), graph.depends
 
     def forget(self) -> None:
         """Keep no graph from now on; each product computes it again."""
@@ -76,19 +84,27 @@ class DoubleBackward:
             return self._graph
         sizes: dict[int, int] = {}
 
-        def note(tensor: Tensor) -> Tensor:
+        def note(tensor: Tensor) -> tuple[Tensor, int]:
             storage = tensor.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes()
             # The tensor itself would hold the node that saves it, a ring in which no graph is ever freed.
-            return tensor.detach()
+            return tensor.detach(), times_written(tensor)
 
         kind = _Outputs if self._gauss_newton else _Gradient
-        with explained(self._subject), torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        with explained(self._subject), torch.autograd.graph.saved_tensors_hooks(note, _unchanged):
             graph = kind(self._subject, self._batch, self._names)
         self._nbytes = sum(sizes.values())
         if self._keep:
             self._graph = graph
         return graph
+
+
+def _unchanged(saved: tuple[Tensor, int]) -> Tensor:
+    """What was saved, if nobody wrote into it since: autograd itself does not look where saving has hooks."""
+    tensor, written = saved
+    if times_written(tensor) != written:
+        raise RuntimeError("what a derivative needs was modified by an inplace operation")
+    return tensor
 
 
 class _Leaves:
@@ -127,9 +143,9 @@ class _Gradient(_Leaves):
 
     def __init__(self, subject: Subject, batch: Batch, names: tuple[str, ...]) -> None:
         super().__init__(subject, names)
-        losses = self.subject.map_models(lambda model: self.subject.loss_of(model, batch))
-        gradient = _gradients(losses.sum(), self.leaves, create_graph=True)
-        self.gradient = gradient
+        self.losses = self.subject.map_models(lambda model: self.subject.loss_of(model, batch))
+        self.depends = self.losses.requires_grad
+        self.gradient = _gradients(self.losses.sum(), self.leaves, create_graph=True)
 
     def product(self, vectors: Tensor) -> Tensor:
         return self._product(vectors, in_blocks=False)
