@@ -102,7 +102,8 @@ def require_symmetric(
 
 def dot(left: Tensor, right: Tensor) -> Tensor:
     """Inner products over the last axis, added up in float64."""
-    return torch.linalg.vecdot(left.double(), right.double())
+    doubled = left.double()
+    return torch.linalg.vecdot(doubled, doubled if right is left else right.double())
 
 
 def stderr(samples: Tensor, axis: int = -1) -> Tensor:
