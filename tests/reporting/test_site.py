@@ -64,10 +64,12 @@ class Page(HTMLParser):
 def built(fabricated: Fabricated, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of all fabricated runs; tests only read it."""
     out = tmp_path_factory.mktemp("site") / "out"
-    return site.build(fabricated.catalogue, fabricated.runs, out, all_runs=fabricated.all_runs).parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site, "repository", lambda: REPOSITORY)
+        return site.build(fabricated.catalogue, fabricated.runs, out, all_runs=fabricated.all_runs).parent
 
 
-ARXIV = "https://arxiv.org/abs/"
+ARXIV, REPOSITORY = "https://arxiv.org/abs/", "https://example.org/lab/skiplab"
 
 
 def _page(built: Path, study: str) -> Page:
@@ -88,6 +90,7 @@ def test_nothing_asks_the_network(built: Path, fabricated: Fabricated) -> None:
     for path in sources:
         # A link asks nothing until somebody clicks it.
         text = path.read_text(encoding="utf-8").replace(f'href="{ARXIV}', "")
+        text = text.replace(f'href="{REPOSITORY}"', "")
         assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", text), path
 
 
@@ -96,7 +99,7 @@ def test_every_link_leads_to_a_file(built: Path) -> None:
         page = Page(path)
         assert len(page.ids) == len(set(page.ids))
         for link in page.links:
-            if link.startswith(ARXIV):
+            if link.startswith(ARXIV) or link == REPOSITORY:
                 continue
             file, _, fragment = link.partition("#")
             target = (path.parent / file).resolve() if file else path
@@ -109,6 +112,15 @@ def test_every_link_leads_to_a_file(built: Path) -> None:
 def test_a_paper_s_name_leads_to_the_paper(built: Path, fabricated: Fabricated) -> None:
     for page in (Page(built / "index.html"), _page(built, fabricated.big)):
         assert f"{ARXIV}1701.09175v8" in page.links
+
+
+def test_every_page_leads_to_the_repository_where_it_has_an_address(
+    built: Path, fabricated: Fabricated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert all(REPOSITORY in Page(path).links for path in built.rglob("index.html"))
+    monkeypatch.setattr(site, "repository", lambda: None)
+    other = site.build(fabricated.catalogue, {}, tmp_path / "out").parent
+    assert not any("example.org" in path.read_text() for path in other.rglob("index.html"))
 
 
 def test_cards_show_small_figures_where_there_are_any(built: Path) -> None:

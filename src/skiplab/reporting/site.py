@@ -22,6 +22,7 @@ from skiplab.files import DamageFound
 from skiplab.reporting import pages, placing, words, yours
 from skiplab.reporting.downloads import only_draws, plain_cell, write_csv
 from skiplab.reproduction.catalogue import Catalogue
+from skiplab.reproduction.provenance import repository
 from skiplab.reproduction.runner import drawn, study_table
 from skiplab.reproduction.shipped import Archive
 from skiplab.reproduction.store import StudyRun
@@ -66,6 +67,7 @@ def build(
     )
     environment.filters["counted"] = words.count
     environment.filters["prose"] = words.prose
+    environment.globals["repository"] = repository()
 
     def write(folder: Path) -> None:
         (folder / "assets").mkdir()

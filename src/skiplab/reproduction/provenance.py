@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
@@ -29,17 +31,45 @@ def source_hash() -> str:
 @functools.cache
 def git_hash() -> str | None:
     """Return the commit of the checkout we run from, with '+' for local changes, or None without git."""
+    commit, changed = _git("rev-parse", "--short=12", "HEAD"), _git("status", "--porcelain", "--", ".")
+    return None if commit is None or changed is None else commit + ("+" if changed else "")
+
+
+@functools.cache
+def repository() -> str | None:
+    """Return the page of the repository that we were installed or cloned from, or None where it has none."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for line in metadata.metadata("skiplab").get_all("Project-URL") or ():
+            name, _, address = line.partition(", ")
+            if name.lower() in ("repository", "source"):
+                return web_page(address)
+    return web_page(_git("remote", "get-url", "origin") or "")
+
+
+def web_page(remote: str) -> str | None:
+    """Return the page of a repository by what git fetches it from, without user and password; None of a folder.
+
+    >>> web_page("git@example.org:lab/skiplab.git"), web_page("/srv/skiplab")
+    ('https://example.org/lab/skiplab', None)
+    """
+    at_host = re.fullmatch(r"(?:ssh://)?[\w.-]+@([\w.-]+)(?::\d+/|[:/])(.+)", remote)
+    if at_host:
+        remote = "https://{}/{}".format(*at_host.groups())
+    found = re.fullmatch(r"(https?://)(?:[^/@]*@)?([\w.-]+(?::\d+)?/[\w./~-]+?)(?:\.git)?/?", remote)
+    return found[1] + found[2] if found else None
+
+
+def _git(*words: str) -> str | None:
+    """What git says of the checkout we run from, or None without one."""
     if not (PACKAGE.parent.parent / ".git").exists():
         return None
     try:
-        run = functools.partial(
-            subprocess.run, cwd=PACKAGE, capture_output=True, text=True, check=True, timeout=10
+        done = subprocess.run(
+            ["git", *words], cwd=PACKAGE, capture_output=True, text=True, check=True, timeout=10
         )
-        commit = run(["git", "rev-parse", "--short=12", "HEAD"]).stdout.strip()
-        changed = run(["git", "status", "--porcelain", "--", "."]).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return commit + ("+" if changed else "")
+    return done.stdout.strip()
 
 
 @functools.cache

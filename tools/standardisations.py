@@ -1,0 +1,166 @@
+"""How accuracy depends on what the papers leave open besides the gain: standardisation of pixels, and folding.
+
+    python tools/standardisations.py                         plain and hyper-residual networks on CIFAR-100, 60 epochs
+    python tools/standardisations.py --runs 3 --epochs 60 --rows FILE plain:per-feature hyper-residual:rows
+
+A case is a model and what differs from our networks of 30 × 128 units: "ours" is nothing. "per-feature" divides
+every pixel by its own deviation instead of one for all, "per-channel" takes a mean and a deviation per colour, "unit"
+leaves pixels in [0, 1], "rows" and "full" fold far skips by rows, or not at all. Accuracy is told as studies take it,
+the mean over the last epoch's batches, and as it is after that epoch. All cases have the same seeds, so differences
+are paired. A row per case goes to FILE as it ends, and what is there is not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from skiplab import data
+from skiplab.architectures.fully_connected import HyperResidualNet, PlainNet
+from skiplab.architectures.initialisers import Glorot
+from skiplab.architectures.skip_matrices import Folded, Orthogonal
+from skiplab.data import TensorSet
+from skiplab.ensembles import Ensemble
+from skiplab.randomness import run_seeds, torch_generator
+from skiplab.training import Plan, train
+
+GAINS = {"plain": 2**0.5, "hyper-residual": 0.3}
+FAR = {
+    "ours": None,
+    "rows": Folded(distinct=32, repeats="rows"),
+    "full": Orthogonal(),
+}
+PIXELS = ("ours", "per-feature", "per-channel", "unit")
+CASES = (
+    *(f"plain:{each}" for each in PIXELS),
+    *(f"hyper-residual:{each}" for each in (*PIXELS, "rows", "full")),
+)
+
+
+def standardised(samples: TensorSet, how: str) -> TensorSet:
+    """The samples in another standardisation; ours differs from pixels by a mean per feature and one factor."""
+    if how == "ours" or how in FAR:
+        return samples
+    if how == "per-feature":
+        inputs = samples.inputs / samples.inputs.std(0)
+    else:
+        inputs = pixels_of(samples)
+        if how == "per-channel":
+            channels = inputs.view(len(inputs), 3, -1)
+            inputs = ((channels - channels.mean((0, 2), True)) / channels.std((0, 2), keepdim=True)).flatten(
+                1
+            )
+    return replace(samples, inputs=inputs)
+
+
+def pixels_of(samples: TensorSet) -> Tensor:
+    """The pixels in [0, 1], in the order of the samples."""
+    from skiplab.data.preparation import _features
+
+    _, pixels, _ = _features(samples.name, "train", len(samples), None)
+    return torch.from_numpy(pixels).float() / 255
+
+
+def trained(case: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Train the networks of a case; accuracies as studies take them and after the last epoch, per seed."""
+    model, _, how = case.partition(":")
+    samples = standardised(data.tensors(given.data, images=given.images), how)
+    seeds = tuple(run_seeds(given.seed, given.runs))
+    shape = (samples.inputs.shape[1], given.width, given.depth, samples.classes)
+    networks: list[nn.Module] = []
+    for seed in seeds:
+        options: dict[str, Any] = {
+            "generator": torch_generator(seed, "network"),
+            "init": Glorot(gain=GAINS[model]),
+        }
+        if model == "plain":
+            networks.append(PlainNet(*shape, **options))
+        else:
+            networks.append(HyperResidualNet(*shape, far_skip=FAR.get(how), **options))
+    started = time.perf_counter()
+
+    def tell(done: float, text: str) -> None:
+        left = (time.perf_counter() - started) * (1 / done - 1)
+        print(f"\r{case}: {text}, {left / 60:.0f} min more ", end="", file=sys.stderr, flush=True)
+
+    ensemble = Ensemble.of(networks)
+    history = train(ensemble, samples, Plan(given.epochs, 500, seeds), tell=tell)
+    print(file=sys.stderr)
+    with torch.no_grad():
+        right = [
+            (ensemble(part).argmax(-1) == labels).float().sum(1)
+            for part, labels in zip(samples.inputs.split(5000), samples.labels.split(5000), strict=True)
+        ]
+    after = torch.stack(right).sum(0) / len(samples)
+    return {
+        "case": case,
+        "data": given.data,
+        "epochs": given.epochs,
+        "seeds": seeds,
+        "running": history.accuracy[-1].tolist(),
+        "after": after.tolist(),
+    }
+
+
+def told(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A line per case: its accuracies, and the paired difference to ours with a 95 % interval of Student's."""
+    from scipy import stats
+
+    ours = {row["case"].partition(":")[0]: row for row in rows if row["case"].endswith(":ours")}
+    for row in rows:
+        model = row["case"].partition(":")[0]
+        texts = []
+        for name in ("running", "after"):
+            values = torch.tensor(row[name], dtype=torch.float64)
+            text = f"{name} {values.mean():.4f}"
+            if model in ours and ours[model] is not row and len(values) > 1:
+                apart = values - torch.tensor(ours[model][name], dtype=torch.float64)
+                half = stats.t.ppf(0.975, len(apart) - 1) * float(apart.std()) / len(apart) ** 0.5
+                text += f" ({apart.mean():+.4f} ± {half:.4f})"
+            texts.append(text)
+        yield f"{row['case']:28} {', '.join(texts)}   {len(row['seeds'])} networks, {row['epochs']} epochs"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cases", nargs="*", default=CASES, metavar="CASE")
+    parser.add_argument("--data", default="cifar100-coarse")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--images", type=int, default=None)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--depth", type=int, default=30)
+    parser.add_argument("--rows", type=Path, default=None)
+    given = parser.parse_args(words)
+    for case in given.cases:
+        if case not in CASES:
+            parser.error(f"{case!r} is unknown; there are {', '.join(CASES)}")
+    rows = []
+    if given.rows is not None and given.rows.exists():
+        rows = [json.loads(line) for line in given.rows.read_text("utf-8").splitlines()]
+    there = {row["case"] for row in rows}
+    for case in given.cases:
+        if case not in there:
+            rows.append(trained(case, given))
+            if given.rows is not None:
+                with given.rows.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+    print("\n".join(told(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
