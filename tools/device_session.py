@@ -4,6 +4,11 @@
     python tools/device_session.py                            what fits into 1,740 s, every pending trial's estimate
     python tools/device_session.py --write                    … and carry/call-1, carry/call-2, … for the calls
     python tools/device_session.py yu2019/table-1 --budget 900 --rate yu2019/train-networks=0.3
+    python tools/device_session.py littwin2017 --first tests bench --leave orhan2017 orhan2018 balduzzi2017 yu2019
+
+With ``--first`` the calls that bring data run the tests that need a GPU, and the benchmarks, since no trial can run
+yet. With ``--leave`` the published archives of papers stay at home, of which no planned trial wants a result: three
+sheets fit into a call instead of two.
 
 Nothing runs here. A call is a folder with the sheets that travel and a script, because a command is short, and the
 tree with all that is carried small. Run the calls one right after the other: the machine keeps what it has, also
@@ -41,21 +46,61 @@ LONGEST, TRAVELS, SPARE = (
 )  # seconds per call, bytes of tree and sheets, bytes left unused
 SHEET, LABELS = 16 << 20, 100_000  # bytes of a sheet that is not packed yet, and of labels at most
 KNOWN = "known"  # the pack of results that the machine has to know beforehand
+PUBLISHED = "src/skiplab/published"
+
+
+@dataclass(frozen=True)
+class Chore:
+    """What a call does besides trials, and alone: at most so many seconds of it."""
+
+    seconds: float
+    lines: tuple[str, ...]
+
+
+def _tests(number: int, folder: str) -> str:
+    return f'timeout 235 python3 -m pytest -q -p no:cacheprovider {folder} > "$OUT"/tests-{number}.txt 2>&1 &'
+
+
+CHORES = {
+    "tests": Chore(
+        240.0,
+        (
+            _tests(1, "tests/ensembles/fused"),
+            _tests(
+                2, "-m gpu tests/training tests/test_torch_private.py tests/curvature tests/linear_algebra"
+            ),
+            _tests(3, "-m gpu tests/ensembles tests/benchmarks tests/measurements tests/reproduction"),
+            "wait",
+            'grep -hE "^(FAILED|ERROR)|passed|failed" "$OUT"/tests-*.txt',
+        ),
+    ),
+    "bench": Chore(
+        340.0,
+        (
+            "timeout 335 python3 -m skiplab bench training joined convolutions products profile scaling "
+            '--device cuda --rounds 4 --out "$OUT"/bench',
+        ),
+    ),
+}
 
 
 @dataclass
 class Visit:
-    """One call: seconds for trials, what each gets of them, the files that travel and the families then there."""
+    """One call: seconds for trials, what each gets of them, the files that travel and the families then there.
+
+    A call with a chore has no trials.
+    """
 
     room: float
     parts: dict[Job, float] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     complete: list[str] = field(default_factory=list)
+    chore: str = ""
 
     @property
     def seconds(self) -> float:
         """About how long it takes, the trials one after the other."""
-        return AROUND + sum(self.parts.values())
+        return AROUND + (CHORES[self.chore].seconds if self.chore else sum(self.parts.values()))
 
 
 def rooms(left: float, longest: float = LONGEST) -> list[float]:
@@ -73,29 +118,34 @@ def planned(
     sheets: Mapping[str, Mapping[str, int]],
     room: int,
     longest: float = LONGEST,
+    chores: Sequence[str] = (),
 ) -> tuple[list[Visit], list[Job]]:
     """The calls of a session, and the jobs that do not fit, both as they are wanted.
 
-    ``sheets`` has files and bytes by family, ``room`` the bytes that travel beside the tree. A call that only brings
-    data ends early. A job longer than a call begins when no job before it waits for room, and goes on in the next.
+    ``sheets`` has files and bytes by family, ``room`` the bytes that travel beside the tree. The first calls have the
+    ``chores``, one each. A call that only brings data ends early. A job longer than a call begins when no job before
+    it waits for room, and goes on in the next.
     """
     pending = sorted(jobs, key=lambda job: job.rank)
     families = dict.fromkeys(job.needs for job in pending if job.needs in sheets)
     waiting = [(each, file, size) for each in families for file, size in sheets[each].items()]
     left, spent = {job: job.seconds for job in pending}, MACHINE
     visits: list[Visit] = []
-    while left and (following := rooms(budget - spent, longest)):
+    while (left or len(visits) < len(chores)) and (following := rooms(budget - spent, longest)):
         visit, space, before = Visit(following[0]), room, {each for each, _, _ in waiting}
         while waiting and waiting[0][2] <= space:
             _, file, size = waiting.pop(0)
             space -= size
             visit.files.append(file)
         absent = {each for each, _, _ in waiting}
+        visit.chore = chores[len(visits)] if len(visits) < len(chores) else ""
         visit.complete = sorted(before - absent)
         free, crowded = visit.room, False
         begun = [job for job in left if left[job] < job.seconds]
         for job in (*begun, *(job for job in pending if job in left and job not in begun)):
             long = job.seconds > longest - AROUND
+            if visit.chore:
+                break
             if job.needs and (job.needs not in sheets or job.needs in absent):
                 continue
             if free < min(left[job], LEAST) or (left[job] > free and not long):
@@ -105,11 +155,11 @@ def planned(
                 free -= visit.parts[job]
                 left[job] -= visit.parts[job]
         left = {job: seconds for job, seconds in left.items() if seconds > 0}
-        if not visit.parts and not visit.files:
+        if not (visit.parts or visit.files or visit.chore):
             break
         visits.append(visit)
         spent += TRANSFER + visit.seconds
-    while visits and not visits[-1].parts:  # data that nobody waits for
+    while visits and not (visits[-1].parts or visits[-1].chore):  # data that nobody waits for
         visits.pop()
     return visits, [job for job in pending if job in left]
 
@@ -131,6 +181,8 @@ def script(visit: Visit, home: str, count: int, *, known: bool = False) -> str:
         lines.append(f"mkdir -p ~/sheets && cp {home}/cifar* ~/sheets/")
     if visit.complete:
         lines.append("python3 tools/carry_data.py unpack ~/sheets")
+    if visit.chore:
+        lines += CHORES[visit.chore].lines
     if visit.parts:
         names = " \\\n  ".join(shlex.quote(lane) for lane in side_by_side(visit.parts, count))
         run = f"python3 tools/lanes.py --store skiplab-results --time-limit {visit.room:.0f}s \\\n  {names}"
@@ -146,11 +198,13 @@ def sheets_of(name: str, folder: Path) -> dict[str, int]:
     return {f"{name}-{split}-labels.u1": LABELS for split in carry_data.SPLITS} | sizes
 
 
-def tree_bytes(root: Path) -> int:
-    """Bytes of the files that travel with every call: those that git does not ignore."""
+def tree_bytes(root: Path, leave: Sequence[str] = ()) -> int:
+    """Bytes of the files that travel with every call: those that git does not ignore, without papers to leave."""
     asked = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    return sum((root / name).stat().st_size for name in found.split("\0") if name and (root / name).exists())
+    left = tuple(f"{PUBLISHED}/{paper}/" for paper in leave)
+    there = [root / name for name in found.split("\0") if name and not name.startswith(left or "\0")]
+    return sum(file.stat().st_size for file in there if file.exists())
 
 
 def write(visits: Sequence[Visit], given: argparse.Namespace, store: Store, *, known: bool) -> None:
@@ -176,11 +230,17 @@ def told(
 ) -> Iterator[str]:
     """The plan in words."""
     spent = MACHINE
+    if given.leave:
+        gone = " ".join(f"{PUBLISHED}/{paper}" for paper in given.leave)
+        yield f"before: git switch -c device && git rm -rq {gone} && git commit -qm 'a small tree to travel'"
+        yield "after:  git switch - && git branch -D device"
     for number, visit in enumerate(visits, 1):
         spent += TRANSFER + visit.seconds
         home, sums = f"{given.carry}/call-{number}", f"{spent:,.0f} of {given.budget:,.0f} s"
         yield f"call {number}: about {visit.seconds:.0f} s; with starts and transfers so far {sums}"
         yield f"  run: bash {home}/call.sh    carry: {home}    timeout_s: {visit.room + 2 * AROUND:.0f}"
+        if visit.chore:
+            yield f"  {CHORES[visit.chore].seconds:6.0f} s  {visit.chore}"
         if visit.files:
             yield f"  travels: {', '.join(visit.files)}"
         for job, seconds in visit.parts.items():
@@ -209,6 +269,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--carry", type=Path, default=Path("carry"), help="folder of sheets, and of the calls"
     )
+    parser.add_argument("--first", nargs="*", default=[], choices=CHORES, help="what the first calls do")
+    parser.add_argument("--leave", nargs="*", default=[], metavar="PAPER", help="published, but stays here")
     parser.add_argument("--write", action="store_true", help="write the calls' folders")
     given = parser.parse_args(words)
     rates = {trial: float(rate) for trial, _, rate in (each.partition("=") for each in given.rate)}
@@ -216,11 +278,10 @@ def main(words: Sequence[str] | None = None) -> int:
     pending, done = named(studies, given.scale, store)
     sheets = {name: sheets_of(name, given.carry) for name in carry_data.FILES}
     local = [file for file in (store.root / "trials").glob("*/*") if file.is_file()]
-    room = (
-        TRAVELS - SPARE - tree_bytes(Path(__file__).parents[1]) - sum(file.stat().st_size for file in local)
-    )
+    tree = tree_bytes(Path(__file__).parents[1], given.leave)
+    room = TRAVELS - SPARE - tree - sum(file.stat().st_size for file in local)
     jobs = [expected(job, done, rates) for job in pending]
-    visits, later = planned(jobs, given.budget, sheets, room, given.longest)
+    visits, later = planned(jobs, given.budget, sheets, room, given.longest, given.first)
     print("\n".join(told(visits, later, given, known=bool(local))))
     if given.write:
         write(visits, given, store, known=bool(local))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 from pathlib import Path
 
 import device_session as session
@@ -67,6 +68,50 @@ def test_a_trial_waits_for_its_data_and_calls_that_only_bring_data_are_short() -
     assert [unpacked in text for text in texts] == [False, True, True]
     assert ["lanes.py" in text for text in texts] == [False, True, True]
     assert session.planned([job("x", 10, "svhn")], 1740.0, SHEETS, 90)[0] == []  # nothing carries it
+
+
+def test_chores_come_first_alone_and_with_data() -> None:
+    jobs = [job("orhan2017/figure-7: tens", 300), job("orhan2017/figure-7: none", 20, "")]
+    visits, later = session.planned(jobs, 1740.0, SHEETS, 90, chores=["tests", "bench"])
+    assert [visit.chore for visit in visits] == ["tests", "bench", ""]
+    assert [visit.files for visit in visits] == [["a", "b"], ["c"], []]
+    assert [sorted(each.name for each in visit.parts) for visit in visits[:2]] == [[], []]
+    assert len(visits[2].parts) == 2
+    assert not later
+    assert visits[0].seconds == session.AROUND + session.CHORES["tests"].seconds
+    texts = [session.script(visit, "carry/call-1", 4) for visit in visits]
+    assert ["pytest" in text for text in texts] == [True, False, False]
+    assert ["skiplab bench" in text for text in texts] == [False, True, False]
+    alone, _ = session.planned([], 1740.0, {}, 0, chores=["bench"])
+    assert [visit.chore for visit in alone] == ["bench"]
+
+
+def test_chores_are_shell_scripts_that_name_tests_and_benchmarks_that_there_are(tmp_path: Path) -> None:
+    from skiplab.benchmarks import BENCHMARKS
+
+    root = Path(session.__file__).parents[1]
+    for name, chore in session.CHORES.items():
+        text = session.script(session.Visit(500.0, chore=name), "carry/call-1", 4)
+        assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+        words = " ".join(chore.lines).split()
+        written = [word for word in words if word.startswith('"$OUT"/tests-') and "*" not in word]
+        assert (
+            len(set(written)) == len(written) == 3 * (name == "tests")
+        )  # what runs side by side writes apart
+        assert all((root / word).exists() for word in words if word.startswith("tests/"))
+        if name == "bench":
+            asked = words[words.index("bench") + 1 : words.index("--device")]
+            assert set(asked) <= {*BENCHMARKS, "profile", "scaling"}
+
+
+def test_archives_that_stay_at_home_leave_room_for_data(capsys: pytest.CaptureFixture[str]) -> None:
+    root = Path(session.__file__).parents[1]
+    folder = root / session.PUBLISHED / "balduzzi2017"
+    assert folder.is_dir()
+    bytes_of_it = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    assert session.tree_bytes(root) - session.tree_bytes(root, ["balduzzi2017"]) == bytes_of_it
+    assert session.main(["orhan2017/figure-3", "--leave", "balduzzi2017", "--scale", "smoke"]) == 0
+    assert f"git rm -rq {session.PUBLISHED}/balduzzi2017" in capsys.readouterr().out
 
 
 def test_a_trial_longer_than_a_call_goes_on_in_the_next_and_is_not_begun_in_vain() -> None:

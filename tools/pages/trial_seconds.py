@@ -24,7 +24,14 @@ PRIORITY = (
     *("orhan2017/figure-9: ", "orhan2017/equation-26: ", "orhan2017/figure-12: "),
     *("orhan2018/figure-3: ", "orhan2018/figure-5: "),
     *("yu2019/table-1: ", "yu2019/table-5: ", "yu2019/interlayer-cushion: ", "yu2019/noise: "),
-    *("littwin2017/figure-2: ", "littwin2017/figure-3: ", "littwin2017/paths: "),
+    *("littwin2017/figure-2: cifar10, networks 0", "littwin2017/figure-2: cifar100-fine, networks 0"),
+    *("littwin2017/figure-2: float32", "littwin2017/figure-2: plain", "littwin2017/figure-2: frozen"),
+    *(
+        "littwin2017/figure-2: no-decay",
+        "littwin2017/figure-2: ",
+        "littwin2017/figure-3: ",
+        "littwin2017/paths: ",
+    ),
     *("yu2019/figure-2: ", "yu2019/table-2: ", "orhan2017/figure-9-rows: ", "orhan2018/", "balduzzi2017/"),
 )
 # Seconds per network-epoch of trials of which none is published, and of how many layers: a ResNet with batch
