@@ -270,6 +270,31 @@ def test_a_notebook_shows_the_line_below_the_cell(screen: Screen, monkeypatch: p
     assert screen.getvalue() == ""
 
 
+def test_a_command_writes_a_line_now_and_then_where_there_is_no_terminal(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen.terminal = False
+    monkeypatch.setattr(waiting, "PERIOD", 0.001)
+    with waiting.Waiting("compare", logged=True) as line:
+        line.tell("12 of 80 networks, about 3 min more")
+        screen.written.clear()
+        assert screen.written.wait(60)
+        seen = screen.getvalue()
+        screen.written.clear()
+        assert not screen.written.wait(0.1)  # the next is not due
+    assert screen.getvalue().startswith(seen)
+    first, *others = screen.getvalue().splitlines()
+    assert re.fullmatch(r"compare: \d s(, 12 of 80 networks, about 3 min more)?", first)
+    assert not others
+    assert "\x1b" not in first
+    monkeypatch.setattr(waiting, "QUIET_SECONDS", 0.001)
+    with waiting.Waiting("compare", logged=True):
+        for _ in range(3):
+            screen.written.clear()
+            assert screen.written.wait(60)
+    assert len(screen.getvalue().splitlines()) >= 3
+
+
 @pytest.mark.parametrize("where", ["a file", "a log", "a worker", "a thread", "a dumb terminal", "nowhere"])
 def test_no_line_where_nobody_reads_it(screen: Screen, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     call = waiting.watched(waits)

@@ -12,6 +12,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import math
 import multiprocessing
 import sys
 import threading
@@ -28,6 +29,7 @@ from skiplab.checks import refuse_too_many, refuse_unknown
 from skiplab.interruption import unchanged_by_ctrl_c
 
 PATIENCE, PERIOD = 2.0, 1.0  # seconds before the line shows, and between its changes
+QUIET_SECONDS = 10.0  # between lines where standard error is no terminal
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,10 +58,14 @@ def watched(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class Waiting:
-    """A context in which who waits is told for how long, and what ``tell`` was told last."""
+    """A context in which who waits is told for how long, and what ``tell`` was told last.
 
-    def __init__(self, name: str) -> None:
+    Where nobody reads along that is silent, unless ``logged``: then it is a line now and then, as a command writes.
+    """
+
+    def __init__(self, name: str, *, logged: bool = False) -> None:
         self._name, self._told, self._start = name, "", time.monotonic()
+        self._logged = logged
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -68,7 +74,7 @@ class Waiting:
         self._told = text
 
     def __enter__(self) -> Waiting:
-        if (line := _line()) is not None:
+        if (line := _line() or (_now_and_then if self._logged else None)) is not None:
             self._thread = threading.Thread(target=self._show, args=(line,), daemon=True)
             self._thread.start()
         return self
@@ -120,6 +126,21 @@ def _at_the_end(console: Console, waiting: Waiting) -> Iterator[Callable[[], Non
     off: dict[str, Any] = dict.fromkeys(("auto_refresh", "redirect_stdout", "redirect_stderr"), False)
     with Live(waiting, console=console, transient=True, **off) as live:
         yield live.refresh
+
+
+@contextlib.contextmanager
+def _now_and_then(waiting: Waiting) -> Iterator[Callable[[], None]]:
+    """Lines of a file or a pipe: one now, and one whenever another has become due."""
+    due = -math.inf
+
+    def refresh() -> None:
+        nonlocal due
+        if sys.stderr is not None and time.monotonic() >= due:
+            due = time.monotonic() + QUIET_SECONDS
+            print(str(waiting), file=sys.stderr, flush=True)
+
+    refresh()
+    yield refresh
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def compare(
             if file.endswith(".py"):
                 typer.echo(printable(f"Running {file}."), err=True)
         loaded = load_models(models, data)
-        with Waiting("compare") as line:
+        with Waiting("compare", logged=True) as line:
             found = compared(
                 loaded.makers,
                 loaded.data,

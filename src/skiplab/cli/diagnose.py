@@ -69,7 +69,7 @@ def diagnose(
     with prints_to_stderr(really=as_json):
         found = load_target(target, data, samples, seed)
         _note(f"Examines {found.name} on {found.data}, at most about {duration(seconds)}.")
-        with Waiting("diagnose") as line:
+        with Waiting("diagnose", logged=True) as line:
             report = examine(
                 found.model,
                 found.batch,

@@ -12,8 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from skiplab.reproduction.runner import Watcher
 from skiplab.reproduction.study import Study
 from skiplab.reproduction.trial import Call, largest
-
-QUIET_SECONDS = 10.0  # between lines when standard error is not a terminal
+from skiplab.waiting import QUIET_SECONDS
 
 
 class Bars(Watcher):
