@@ -136,6 +136,17 @@ def test_the_real_tour_without_image_sets(cli: Cli, place: Path) -> None:
     assert (place / "report" / "index.html").exists()
 
 
+def test_of_several_studies_each_claim_is_a_line_and_of_one_its_conditions_stand_below(counted: Cli) -> None:
+    one = counted("run", "toy2000/figure-1", "--executor", "serial").stdout
+    many = counted("run", "all", "--executor", "serial", "--data", "digits").stdout
+    _, _, of_many = many.partition("toy2000/figure-1  ")
+    of_many, _, _ = of_many.partition("\n\n")
+    assert "condition " in one
+    assert "condition " not in of_many
+    assert "conditions: skiplab show toy2000/figure-1 --rows" in of_many
+    assert len(of_many.splitlines()) < len(one.splitlines())
+
+
 def test_a_failed_study_lets_the_others_run_and_exits_1(
     counted: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from skiplab import data as datasets
 from skiplab.checks import DataMissing, Refused, SkiplabError, near, one_of
 from skiplab.cli.options import StoreOption
 from skiplab.cli.report import write_report
-from skiplab.cli.verdicts import verdict_table
+from skiplab.cli.verdicts import brief_verdicts, verdict_table
 from skiplab.reproduction.executor import check_executor
 from skiplab.reproduction.runner import Options, Unfinished, can_run, drawn, run_study
 from skiplab.reproduction.settings import parse_duration
@@ -84,8 +84,10 @@ def run(
             typer.echo(f"skiplab: {study.id}: {error}", err=True)
             failed = True
             continue
-        # Of several studies the report draws the figures.
-        verdict_table(study, result if many else drawn(study, result))
+        if many:  # the report draws their figures
+            brief_verdicts(study, result)
+        else:
+            verdict_table(study, drawn(study, result))
         left_out += [f"{study.id} without {part['part']}: `{part['remedy']}`" for part in result.left_out]
     for line in left_out:
         typer.echo(f"Left out: {line}")

@@ -22,15 +22,8 @@ COLOURED_SIGNS = {verdict: f"[{COLOURS[verdict]}]{sign}[/]" for verdict, sign in
 
 def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> None:
     """Print a study's claims with their headline conditions, or with all, and where its figure is."""
-    from rich.console import Console
-
-    console = Console()
-    console.print()
-    study_heading(console, study)
-    if run.scale == "smoke":
-        console.print("Smoke scale only shows that it runs; verdicts start at quick scale.")
-    else:
-        judged = judgements(run.verdicts)
+    console, judged = _headed(study, run)
+    if judged:
         console.print(rows_table(judged, console.width, further=all_rows), highlight=False)
         further = sum(len(each.further) for each in judged)
         if further and not all_rows:
@@ -38,6 +31,32 @@ def verdict_table(study: Study, run: StudyRun, *, all_rows: bool = False) -> Non
             console.print(f"{more}, not judged: {_show_command(study, run)}", highlight=False, soft_wrap=True)
     deviation_lines(console, run)
     figure_line(console, run)
+
+
+def brief_verdicts(study: Study, run: StudyRun) -> None:
+    """Print a line or two per claim of the paper, as of one study among many, and where the rest is."""
+    console, judged = _headed(study, run)
+    papers = [each for each in judged if not each.ours]
+    if judged:
+        console.print(claims_table(papers), highlight=False)
+        ours, behind = len(judged) - len(papers), sum(len(each.rows) + len(each.further) for each in judged)
+        beside = f"{ours} of ours and " if ours else ""
+        behind_them = f"{beside}{behind} conditions: {_show_command(study, run)}"
+        console.print(behind_them, highlight=False, soft_wrap=True, style="dim")
+    deviation_lines(console, run)
+
+
+def _headed(study: Study, run: StudyRun) -> tuple[Console, list[Judgement]]:
+    """A console with the study's heading on it, and the claims to print there: none at smoke scale, which says so."""
+    from rich.console import Console
+
+    console = Console()
+    console.print()
+    study_heading(console, study)
+    if run.scale == "smoke":
+        console.print("Smoke scale only shows that it runs; verdicts start at quick scale.")
+        return console, []
+    return console, judgements(run.verdicts)
 
 
 def study_heading(console: Console, study: Study) -> None:
