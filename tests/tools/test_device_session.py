@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 from pathlib import Path
 
@@ -95,13 +96,22 @@ def test_chores_are_shell_scripts_that_name_tests_and_benchmarks_that_there_are(
         assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
         words = " ".join(chore.lines).split()
         written = [word for word in words if word.startswith('"$OUT"/tests-') and "*" not in word]
-        assert (
-            len(set(written)) == len(written) == 3 * (name == "tests")
-        )  # what runs side by side writes apart
+        count = len(session.TESTED) if name == "tests" else 0
+        assert len(set(written)) == len(written) == count  # what runs side by side writes apart
         assert all((root / word).exists() for word in words if word.startswith("tests/"))
         if name == "bench":
             asked = words[words.index("bench") + 1 : words.index("--device")]
             assert set(asked) <= {*BENCHMARKS, "profile", "scaling"}
+
+
+def test_every_test_that_needs_a_gpu_is_in_the_chore() -> None:
+    root = Path(session.__file__).parents[1]
+    named = " ".join(session.TESTED).split()
+    for file in (root / "tests").rglob("test_*.py"):
+        path = file.relative_to(root).as_posix()
+        marked = re.search(r"mark\.gpu|^pytestmark.*gpu", file.read_text("utf-8"), re.MULTILINE)
+        if marked and file != Path(__file__):
+            assert any(path == each or path.startswith(f"{each}/") for each in named), path
 
 
 def test_archives_that_stay_at_home_leave_room_for_data(capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,8 +147,7 @@ class Step:
         """Record the step as a graph; warm-up steps change state, so it is put back afterwards."""
         before = {name: tensor.clone() for name, tensor in self.tensors.items()}
         if self.fused is not None:
-            with self.fused.compiling():
-                self._step(static)
+            self.fused.compile(lambda: self._step(static))
         graph, _ = self.recorder.recorded(lambda: self._step(static), static.device)
         self.restore(before)
         return graph, static

@@ -206,3 +206,19 @@ def test_padding_has_no_gradient() -> None:
     passes.differentiate(batch())
     assert ensemble.layout.row > ensemble.layout.count
     assert bool((passes.gradient[:, ensemble.layout.count :] == 0).all())
+
+
+def test_what_cannot_be_compiled_side_by_side_is_left_to_its_launch() -> None:
+    kind = next(iter(KINDS))
+    passes = passes_of(stack(kind))
+    only_compiling: list[bool] = []
+
+    def fails() -> None:
+        only_compiling.append(passes._only_compiles)
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    for _ in range(2):  # the second finds no mode that the first has left on
+        passes.compile(fails)
+    assert only_compiling == [True, True]
+    assert not passes._only_compiles
+    assert_equal_to_torch(stack(kind))

@@ -7,8 +7,9 @@ read from the table they lie in, and gradients are written where the optimiser r
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,10 @@ class Update:
         return {"BETA1": beta1, "BETA2": beta2, "LOG1": logs[0], "LOG2": logs[1], "EPS": self.eps}
 
 
+# Registers per thread of weight gradients that Adam ends: with 161 to 166, which Triton takes by itself, one program
+# fits into a multiprocessor instead of two. With 128 none spills where tiles are whole (Triton 3.6, sm_90).
+REGISTERS = 128
+
 NO_UPDATE: dict[str, Any] = dict.fromkeys(("BETA1", "BETA2", "LOG1", "LOG2", "EPS"), 0.0)
 
 
@@ -99,13 +104,22 @@ class Passes:
         self.kept: dict[int, Kept] = {}
         self._only_compiles = False
 
-    @contextlib.contextmanager
-    def compiling(self) -> Iterator[None]:
-        """Compile kernels side by side instead of launching them: the first step waits for the slowest alone."""
+    def compile(self, step: Callable[[], object]) -> None:
+        """Compile the kernels of a step side by side instead of launching them: the first one waits for the slowest.
+
+        What cannot be compiled so is compiled by its launch, which says why if it cannot either. Python before 3.11.8
+        and in 3.12.0 and 3.12.1 may fail to parse in several threads at once (CPython's issue 106905).
+        """
+
+        def side_by_side() -> None:
+            with ThreadPoolExecutor(KERNELS) as pool, triton.AsyncCompileMode(pool):
+                step()
+
         self._only_compiles = True
         try:
-            with ThreadPoolExecutor(KERNELS) as pool, triton.AsyncCompileMode(pool):
-                yield
+            # In a context of its own: Triton 3.6 leaves the mode on where it ends by an error.
+            with contextlib.suppress(Exception):
+                contextvars.copy_context().run(side_by_side)
         finally:
             self._only_compiles = False
 
@@ -256,6 +270,8 @@ class Passes:
             "UPDATE": update is not None,
             **(NO_UPDATE if update is None else update.constants),
         }
+        if update is not None and self.arithmetic.parts == 1 and shape.width == wide:
+            common["maxnreg"] = REGISTERS
         pieces = squares.shape[1]
         table, layers, slopes = (parts.stride(0) for parts in (self.table, kept.deltas, kept.slopes))
         self._launch(
