@@ -7,8 +7,6 @@ import hashlib
 import io
 import json
 import os
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -450,17 +448,3 @@ def test_a_verdict_that_another_initial_gain_reverses_says_so_beside_the_claim()
             text = console.file.getvalue()  # type: ignore[attr-defined]
             words = "This verdict depends on the initial scale: contradicted in 1 of 1 further conditions"
             assert (words in text) == told
-
-
-@pytest.mark.parametrize(("given", "then"), [(None, "1"), ("0", "0")])
-def test_large_pages_are_asked_for_before_torch_is_there_unless_someone_has_decided(
-    given: str | None, then: str
-) -> None:
-    names = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
-    environment = names if given is None else {**names, "THP_MEM_ALLOC_ENABLE": given}
-    told = "import os, sys; from skiplab import cli; cli.app = lambda: print(*map(str, ("
-    told += "os.environ['THP_MEM_ALLOC_ENABLE'], 'torch' in sys.modules))); cli.main()"
-    done = subprocess.run(
-        [sys.executable, "-c", told], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == [then, "False"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gc
-import os
 import signal
 import warnings
 from collections.abc import Iterator
@@ -125,9 +124,6 @@ def main() -> None:
     """Run the command line; exit status 0 done, 1 an error, 2 wrong usage, 3 time is up, 130 Ctrl-C, 143 TERM."""
     gc.freeze()  # what is imported stays to the end: looking through it for rubbish is a seventh of `skiplab list`
     terminal.never_fail()
-    # torch then asks Linux for pages of 2 MiB, of which fewer are handed out: the same numbers, and a Hessian product
-    # of resnet18 in .23 s instead of .27 (one core).
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no terminals to close
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores it
