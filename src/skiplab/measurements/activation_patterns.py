@@ -41,7 +41,7 @@ from skiplab.subjects.failures import LONE_SAMPLE
 from skiplab.subjects.normalisation import chosen_mode
 from skiplab.subjects.rectifiers import is_rectifier
 from skiplab.subjects.subject import LossFunction
-from skiplab.torch_private import without_subclasses
+from skiplab.subjects.untouched import PlainTensors
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,7 +277,7 @@ def _passed(
     peaks: list[Tensor] = []
 
     def note(name: str, signal: Tensor) -> Tensor:
-        with without_subclasses():  # looking is no call of the network's
+        with PlainTensors():  # looking is no call of the network's
             plain = signal.detach().as_subclass(Tensor)
             # As bool at once: a quarter of what a deep network's activities would take in float32.
             seen[name] = plain > 0

@@ -18,8 +18,8 @@ from skiplab.subjects.activation_calls import limits, place_of, rectifies
 from skiplab.subjects.batches import Batch
 from skiplab.subjects.following import FRESH, Call, Followed, Follower
 from skiplab.subjects.hooks import first_argument, visited
+from skiplab.subjects.untouched import PlainTensors
 from skiplab.subjects.weight_layers import weight_layers
-from skiplab.torch_private import without_subclasses
 
 FLAT = 0.05  # of the largest slope; ours: |tanh| > .975
 SOFTMAX = frozenset({"softmax", "log_softmax"})
@@ -123,7 +123,7 @@ class ActivationWatcher(Follower):
             def look(_: nn.Module, args: Any, kwargs: Any) -> None:
                 x = first_argument(args, kwargs)
                 if lies_in(name, self.layers):
-                    with without_subclasses():
+                    with PlainTensors():
                         self._rectify(name, x.detach().as_subclass(Tensor), getattr(x, "note", 0))
 
             return look

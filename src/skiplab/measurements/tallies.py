@@ -21,7 +21,7 @@ from skiplab.subjects.batches import Batch, batch_size, batches_of, outside_infe
 from skiplab.subjects.hooks import as_written, visited
 from skiplab.subjects.not_finite import first_not_finite
 from skiplab.subjects.subject import first_tensor
-from skiplab.torch_private import without_subclasses
+from skiplab.subjects.untouched import PlainTensors
 
 Sums = TypeVar("Sums")
 SOUND = (1e-25, 1e30)  # mean squares that are neither lost nor infinite in float32
@@ -85,7 +85,7 @@ def _answers_of(module: nn.Module) -> Iterator[list[bool]]:
     def look(_: nn.Module, __: Any, ___: Any, output: Any) -> None:
         answer = first_tensor(output)
         if answer is not None:
-            with without_subclasses():  # a followed tensor would count this as a call
+            with PlainTensors():  # a followed tensor would count this as a call
                 values = answer.detach()
                 sound.append(bool(((values.abs() if values.is_complex() else values) < torch.inf).all()))
 

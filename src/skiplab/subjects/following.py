@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from skiplab.subjects.hooks import as_written, visited, with_first_tensor
 from skiplab.subjects.subject import first_tensor
-from skiplab.torch_private import tree_leaves, tree_map, tree_map_only, without_subclasses
+from skiplab.subjects.untouched import PlainTensors
+from skiplab.torch_private import tree_leaves, tree_map, tree_map_only
 
 # Functions that take only the shape and the type of what they are given.
 FRESH = frozenset(
@@ -106,7 +107,7 @@ class Follower(ABC):
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Compute what the network computes, and follow it."""
         name = _name(function)
-        with without_subclasses():
+        with PlainTensors():
             plain = tree_map(_plain, (args, kwargs))
             # An in-place function changes what it is given, and a rule needs what that was.
             before = tree_map(_copy, plain) if _changes(name, kwargs) else plain
@@ -116,7 +117,7 @@ class Follower(ABC):
             return outcome  # a shape, a type, a comparison
         self.calls += 1
         call = Call(self.calls, name.strip("_"), function, args, kwargs, before, outcome, self.scopes[-1])
-        with without_subclasses():
+        with PlainTensors():
             note = self.follow(call)
         if isinstance(outcome, Tensor):
             return self._returned(outcome, note, plain[0], args)
@@ -135,7 +136,7 @@ class Follower(ABC):
     def _followed(self, value: Tensor, note: Any) -> Tensor:
         if note is None or not value.is_floating_point():
             return value
-        with without_subclasses():
+        with PlainTensors():
             followed = value.detach().as_subclass(Followed)
         followed.follower, followed.note = self, note
         return followed
@@ -160,7 +161,7 @@ class Follower(ABC):
                 return with_first_tensor(names[part], output, self.started)
             if len(self.scopes) == 1:
                 self.output = first_tensor(output)
-                with without_subclasses():
+                with PlainTensors():
                     return tree_map(_plain, output)
             first = next(iter(tree_leaves(output)), None)
             if isinstance(first, Followed):

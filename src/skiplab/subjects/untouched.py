@@ -25,6 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from skiplab.torch_private import without_subclasses
+
 Undo = Callable[[], object]
 # What nobody can change: most attributes of most parts, so these are passed over first.
 _FIXED = frozenset(
@@ -62,6 +64,18 @@ class PutBack:
         self._calls = []
         if self in _waiting():
             _waiting().remove(self)
+
+
+class PlainTensors(PutBack):
+    """A context in which functions do with a subclass of Tensor what they do with a Tensor."""
+
+    def __init__(self) -> None:
+        self._off = without_subclasses()
+        super().__init__([partial(self._off.__exit__, None, None, None)])
+
+    def __enter__(self) -> None:
+        super().__enter__()  # first, so that Ctrl-C finds it noted whenever it comes
+        self._off.__enter__()
 
 
 _own = threading.local()
