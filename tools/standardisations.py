@@ -147,7 +147,7 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         f"per row, {first['epochs']} epochs on {first['data']} in float32; plain networks at gain √2, hyper-residual "
         "ones at .3. Accuracy is the mean over the batches of the last epoch, as studies take it, and that of the "
         "networks after it, with its difference to ours, paired by seed, and a 95 % interval. Neither paper states "
-        "these things."
+        "the standardisation; of folds orhan2017 prints columns."
     )
     yield ""
     yield "| network | what differs from ours | over the last epoch | after it | difference to ours after it |"
